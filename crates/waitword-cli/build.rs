@@ -1,5 +1,5 @@
-//! Builds the pthread drop-in and embeds it in the command, so that `cargo run -- run PROGRAM` needs
-//! nothing else. (A cargo package cannot depend on the shared library of another package.)
+//! Builds the pthread drop-in and embeds it in the command, so that `cargo run -- run PROGRAM`
+//! needs nothing else. (A cargo package cannot depend on the shared library of another package.)
 
 use std::env;
 use std::fs;

@@ -209,8 +209,8 @@ fn what_is_published_is_made_of_stored_reports_and_checked() {
     std::fs::remove_dir_all(&place).unwrap();
 }
 
-/// A contender (a futex of any width, the drop-in) that fails to prove that it does its work ends the
-/// run with an error.
+/// A contender (a futex of any width, the drop-in) that fails to prove that it does its work ends
+/// the run with an error.
 #[test]
 fn every_contender_is_shown_to_do_its_work() {
     let workloads = ["calls", "hash", "shared", "semaphore", "barrier", "event"];

@@ -93,8 +93,8 @@ fn the_list_speaks_of_programs_that_there_are() {
     }
 }
 
-/// Runs programs that load libraries, fork and throw, with two allocators that take locks while they
-/// allocate, in front of the C library's.
+/// Runs programs that load libraries, fork and throw, with two allocators that take locks while
+/// they allocate, in front of the C library's.
 #[test]
 fn other_allocators_work_under_the_drop_in() {
     for allocator in ["libjemalloc.so.2", "libtcmalloc_minimal.so.4"] {

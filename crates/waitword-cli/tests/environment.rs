@@ -131,8 +131,8 @@ fn a_forked_child_has_a_summary_of_its_own() {
     );
 }
 
-/// A lock is reserved only for waiters that spin, and those of a wait-wake mutex do not spin. With the
-/// other flavours, no lock may be reserved in a single run on a loaded machine.
+/// A lock is reserved only for waiters that spin, and those of a wait-wake mutex do not spin. With
+/// the other flavours, no lock may be reserved in a single run on a loaded machine.
 #[test]
 fn the_flavour_of_plain_mutexes_can_be_chosen() {
     let program = locks();

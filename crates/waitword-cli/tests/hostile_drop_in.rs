@@ -1,14 +1,19 @@
-//! Another process writes whatever it likes over the process-shared pthread objects that a program on the drop-in uses (SECURITY.md).
+//! A hostile process overwrites the process-shared pthread objects that a program on the drop-in
+//! uses (SECURITY.md).
 //!
-//! Such objects are the C library's, and whose an object is, is written in it: so a hostile process can turn one into what the drop-in takes for
-//! its own private one, and back, at any moment. It must not make the program crash, wait beyond its deadlines, or lose anything of its
-//! private locks.
+//! The C library serves such objects. But the object itself records whether it is the C library's
+//! or ours. So a hostile process can, at any moment, turn an object into what the drop-in takes for
+//! its own private one, and back. This must not make the program crash, wait beyond its deadlines,
+//! or damage its private locks.
 //!
-//! Left out is what the C library itself does not survive, with the drop-in or without: kinds of mutexes that are robust, priority-protected or
-//! process-shared with priority inheritance (it follows links, sets priorities, aborts), condition variables of its own that were written over
-//! (it waits for groups that never end), flags that it passes on to the kernel.
+//! Left out is what the C library itself does not survive, with the drop-in or without:
+//!
+//! - mutexes that are robust, priority-protected, or process-shared with priority inheritance (the
+//!   C library follows links, sets priorities, aborts);
+//! - overwritten condition variables of the C library (it waits for groups that never end);
+//! - flags that the C library passes to the kernel.
 
-#[allow(dead_code, reason = "it needs a part of it")]
+#[allow(dead_code, reason = "this test uses a part of it")]
 #[path = "raw_futex/support.rs"]
 mod support;
 
@@ -19,13 +24,13 @@ use std::time::{Duration, Instant};
 use support::{C, compile, run, texts};
 
 const PAGE: usize = 4096;
-/// Words of an object's place.
+/// The number of words in an object's slot.
 const SLOT: usize = 16;
-/// Places: four mutexes, two reader/writer locks, a semaphore, two condition variables.
+/// The slots: four mutexes, two reader/writer locks, a semaphore, two condition variables.
 const SLOTS: usize = 9;
 
-/// What `__kind` of a mutex can say: ours, plain, and the C library's; made by static initialisers; made by us, with priority inheritance and
-/// without; destroyed; none.
+/// Values of a mutex's `__kind`: our plain kind and the C library's; kinds made by static
+/// initialisers; kinds made by us, with and without priority inheritance; destroyed; invalid.
 const KINDS: [u32; 15] = [
     0,
     128,
@@ -43,13 +48,13 @@ const KINDS: [u32; 15] = [
     1 << 16 | 32 | 2,
     u32::MAX,
 ];
-/// What a reader/writer lock says that is ours, or ours and counted.
+/// The marks of a reader/writer lock that is ours, and of one that is ours and counted.
 const OURS: [u32; 2] = [u32::from_be_bytes(*b"wwRW"), u32::from_be_bytes(*b"wwRC")];
 
-/// One number, at one place.
+/// Overwrites one word with one number.
 fn scribble(words: &[AtomicU32], victim: u32, random: &mut Rng) {
     let slot = random.usize(0..SLOTS);
-    // Where it says whose it is, more often than elsewhere.
+    // The word that records whose object it is gets more than its share.
     let at = match (slot, random.usize(0..4)) {
         (0..4, 0) => 4,
         (4..6, 0) => 2,
@@ -69,7 +74,7 @@ fn scribble(words: &[AtomicU32], victim: u32, random: &mut Rng) {
             3 => u32::MAX,
             4 => i32::MIN as u32,
             5 => i32::MAX as u32,
-            // The numbers of the victim's threads, with and without the kernel's bits.
+            // The victim's thread numbers, with and without the kernel's bits.
             6 => victim + random.usize(0..9) as u32,
             7 => (victim + random.usize(0..9) as u32) | 0xc000_0000,
             8 => seen.wrapping_add(1),
@@ -81,9 +86,9 @@ fn scribble(words: &[AtomicU32], victim: u32, random: &mut Rng) {
     target.store(value, Relaxed);
 }
 
-/// A file in memory that both map.
+/// A memory file that both processes map.
 fn shared_file() -> (String, &'static [AtomicU32]) {
-    // SAFETY: a new file, and a new mapping of it that stays.
+    // SAFETY: the file is new, and its mapping is new and never removed.
     unsafe {
         let file = libc::memfd_create(c"hostile".as_ptr(), libc::MFD_CLOEXEC);
         assert_eq!(libc::ftruncate(file, 2 * PAGE as i64), 0);
@@ -102,7 +107,7 @@ fn shared_file() -> (String, &'static [AtomicU32]) {
     }
 }
 
-/// Writes over what a victim shares until that ends; what it says then.
+/// Overwrites the victim's shared objects until the victim ends. Returns the victim's output.
 fn be_hostile_to(mut victim: Command) -> String {
     let (path, words) = shared_file();
     let ready = &words[PAGE / 4];
@@ -113,7 +118,7 @@ fn be_hostile_to(mut victim: Command) -> String {
         .spawn()
         .unwrap();
     let began = Instant::now();
-    // Another one each time: what comes of it depends on the moment anyway.
+    // A different seed each time: the outcome depends on timing anyway.
     let mut random = Rng::with_seed(std::process::id().into());
     let mut written = 0;
     while child.try_wait().unwrap().is_none() {
@@ -122,7 +127,7 @@ fn be_hostile_to(mut victim: Command) -> String {
             (0..burst).for_each(|_| scribble(words, child.id(), &mut random));
             written += burst;
         }
-        // In between the victim may get somewhere.
+        // Pauses let the victim make progress.
         std::thread::sleep(Duration::from_micros(random.u64(0..200)));
         if began.elapsed() > Duration::from_secs(120) {
             child.kill().unwrap();

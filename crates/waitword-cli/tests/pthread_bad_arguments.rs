@@ -1,6 +1,6 @@
-//! Calls every function that the drop-in exports with wrong arguments. The answer must be glibc's or
-//! a better one. The drop-in must never crash or hang where glibc does not, and must never write a
-//! byte outside the object.
+//! Calls every function that the drop-in exports with wrong arguments. The answer must be glibc's
+//! or a better one. The drop-in must never crash or hang where glibc does not, and must never write
+//! a byte outside the object.
 //!
 //! The functions are checked against the library's exports (`functions.rs`), so none can be
 //! forgotten. The cases follow from their parameters (`cases.rs`). Each call is made on glibc alone
@@ -58,7 +58,7 @@ fn all_cases() -> Vec<Case> {
         cases::of(function, &mut cases);
         assert!(
             cases.len() > before,
-            "nothing is tried of {}",
+            "there are no cases for {}",
             function.name
         );
     }
@@ -246,6 +246,6 @@ fn an_exported_function_that_is_not_known_is_noticed() {
 #[test]
 fn every_exported_function_is_known() {
     let (unknown, missing) = functions::unknown_and_missing(&drop_in());
-    assert!(unknown.is_empty(), "what is to be tried of {unknown:?}?");
-    assert!(missing.is_empty(), "{missing:?} are not there any more");
+    assert!(unknown.is_empty(), "there are no cases for {unknown:?}");
+    assert!(missing.is_empty(), "{missing:?} are no longer exported");
 }

@@ -1,10 +1,11 @@
-//! Random sequences of pthread calls must give the same answers on glibc alone and under the drop-in.
+//! Random sequences of pthread calls must give the same answers on glibc alone and under the
+//! drop-in.
 //!
-//! The calls cover mutexes of all 32 kinds (type, protocol, robustness, scope), reader/writer locks,
-//! condition variables, semaphores, barriers, spin locks and once. Three threads make one call at a
-//! time. No call waits forever, and threads may end with robust mutexes held. `pthread_fuzz/calls.c`
-//! makes the calls and leaves out undefined ones. A sequence with a difference is shrunk, and printed
-//! as the lines that `calls.c` reads.
+//! The calls cover mutexes of all 32 kinds (type, protocol, robustness, scope), reader/writer
+//! locks, condition variables, semaphores, barriers, spin locks and once. Three threads make one
+//! call at a time. No call waits forever, and threads may end with robust mutexes held.
+//! `pthread_fuzz/calls.c` makes the calls and leaves out undefined ones. A sequence with a
+//! difference is shrunk, and printed as the lines that `calls.c` reads.
 //!
 //! `WAITWORD_FUZZ_SECONDS` (default 2) and `WAITWORD_FUZZ_SEED` work as for the fuzzer of the futex
 //! calls.
@@ -116,8 +117,8 @@ fn sequences() -> impl Strategy<Value = Vec<Call>> {
     ]
 }
 
-/// Whether ours may differ from glibc here: because `conformance/better.txt` lists the difference, or
-/// because a time is wrong in two ways and either error is allowed.
+/// Whether ours may differ from glibc here: because `conformance/better.txt` lists the difference,
+/// or because a time is wrong in two ways and either error is allowed.
 fn is_right_too(call: &Call, glibc: &str, ours: &str) -> bool {
     let is = |glibc_s: i32, ours_s: i32| glibc == glibc_s.to_string() && ours == ours_s.to_string();
     // Seconds and nanoseconds are both below 0. No other kind of argument gets this number.

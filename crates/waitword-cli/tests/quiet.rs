@@ -1,8 +1,8 @@
-//! What the drop-in asks of the kernel, and what it believes of the environment: a program under it opens no file, socket, pipe or
-//! signal handler that it does not open without, and one that runs with more rights than its caller does not
-//! do what that caller's environment says. (SECURITY.md)
+//! The drop-in's use of the kernel and of the environment (SECURITY.md). A program under the
+//! drop-in opens no file, socket or pipe and installs no signal handler that it would not without
+//! it. A program with more rights than its caller does not obey the caller's environment.
 
-#[allow(dead_code, reason = "it needs a part of it")]
+#[allow(dead_code, reason = "this test uses a part of it")]
 #[path = "raw_futex/support.rs"]
 mod support;
 
@@ -12,8 +12,8 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use support::{C, compile, run, texts};
 
-/// All that a program on the drop-in may call that it does not call without: memory, sleeping and waking, and what is asked about CPUs,
-/// NUMA nodes, priorities and who one is.
+/// The additional system calls that a program may make under the drop-in: for memory, for sleeping
+/// and waking, and to find out about CPUs, NUMA nodes, priorities and its own identity.
 const MAY_CALL: &[&str] = &[
     "clock_gettime",
     "clock_nanosleep",
@@ -35,7 +35,7 @@ const MAY_CALL: &[&str] = &[
     "sched_getscheduler",
     "sched_yield",
 ];
-/// What the dynamic loader does to load one library more, and with it the one that unwinds.
+/// The calls by which the dynamic loader loads one more library, and the unwinder with it.
 const LOADER_CALLS: &[&str] = &["close", "fstat", "newfstatat", "openat", "pread64", "read"];
 const MAY_OPEN: &[&str] = &["libwaitword_pthread", "libgcc_s.so"];
 
@@ -46,7 +46,8 @@ fn preload() -> String {
     path.trim().to_owned()
 }
 
-/// The names of the system calls of a program and its threads, and the files that it opened.
+/// Runs a program under strace. Returns the names of the system calls of all its threads, and the
+/// files that it opened.
 fn traced(program: &str, preload: Option<&str>) -> (BTreeSet<String>, BTreeSet<String>) {
     let log = format!("{program}.{}", preload.is_some());
     let mut command = Command::new("strace");
@@ -59,7 +60,8 @@ fn traced(program: &str, preload: Option<&str>) -> (BTreeSet<String>, BTreeSet<S
     let lines = std::fs::read_to_string(&log).unwrap();
     std::fs::remove_file(&log).unwrap();
     let calls = lines.lines().filter_map(|line| {
-        // "4711 openat(AT_FDCWD, ...": not "+++ exited", "--- SIGCHLD" and "<... futex resumed>".
+        // Takes "4711 openat(AT_FDCWD, ...", but not "+++ exited", "--- SIGCHLD" and
+        // "<... futex resumed>".
         let (name, arguments) = line.split_once(' ')?.1.trim_start().split_once('(')?;
         let is_name = name
             .bytes()
@@ -91,11 +93,11 @@ fn it_opens_nothing_and_handles_no_signal_that_the_program_does_not() {
         .filter(|file| !MAY_OPEN.iter().any(|may| file.contains(may)))
         .collect();
     assert!(opened.is_empty(), "it also opens {opened:?}");
-    // It was there.
+    // The drop-in was loaded.
     assert!(our_files.iter().any(|file| file.contains("libwaitword")));
 }
 
-/// As root only, since it needs a setuid program and somebody without rights who runs it.
+/// Runs only as root, since it needs a setuid program and an unprivileged user to run it.
 #[test]
 fn a_setuid_program_does_not_write_where_its_caller_says() {
     const NOBODY: u32 = 65_534;
@@ -107,7 +109,7 @@ fn a_setuid_program_does_not_write_where_its_caller_says() {
     let library = preload();
     let directory = library.rsplit_once('/').unwrap().0;
     let rpath = format!("-Wl,-rpath,{directory}");
-    // Linked with the drop-in: a setuid program is preloaded nothing.
+    // Linked with the drop-in, since the loader preloads nothing into a setuid program.
     let compiler = [C, &["-Wl,--no-as-needed", &library, &rpath]].concat();
     let program = compile(&compiler, "quiet.c");
     let summary = format!("{}.summary", program.path());
@@ -118,7 +120,7 @@ fn a_setuid_program_does_not_write_where_its_caller_says() {
         let told = std::fs::remove_file(&summary).is_ok();
         (said, told)
     };
-    // To its own user it listens.
+    // Without setuid, it obeys its user's environment.
     assert_eq!(
         told(program.path()),
         ("done, as its caller\n".to_owned(), true)
@@ -132,6 +134,6 @@ fn a_setuid_program_does_not_write_where_its_caller_says() {
     assert_eq!(said, "done, with another's rights\n");
     assert!(
         !told,
-        "it has written with root's rights where its caller said"
+        "it wrote with root's rights to a file that its caller named"
     );
 }

@@ -1,4 +1,4 @@
-//! Raw futexes under the drop-in: the same answers as without it, from our table.
+//! Raw futexes under the drop-in: our table gives the same answers as the kernel does without it.
 #![cfg(target_arch = "x86_64")]
 
 #[path = "raw_futex/support.rs"]
@@ -8,7 +8,7 @@ use object::{Object as _, ObjectSymbol as _};
 use std::process::Command;
 use support::{C, compile, number, run, texts, under};
 
-/// Rust's own compiler, for programs that stand on its standard library.
+/// The Rust compiler, for programs that use its standard library.
 const RUST: &[&str] = &["rustc", "--edition=2024", "-O"];
 const CXX: &[&str] = &["g++", "-O2", "-std=c++20", "-pthread"];
 
@@ -43,12 +43,12 @@ fn the_table_serves_private_words_unless_it_is_told_not_to() {
     let program = compile(C, "answers.c");
     let (_, summary) = texts(run(&mut under(&["--summary"], program.path(), &[])));
     let (slept, moved) = (number(&summary, "sleeps"), number(&summary, "requeues"));
-    // 17 of its waiters wait for longer than anybody spins, and 4 are moved.
+    // 17 of its waiters wait longer than any waiter spins, and 4 are moved.
     assert!(
         slept >= 17 && moved == 4,
         "{slept} sleeps, {moved} requeues"
     );
-    // Told not to: nothing was counted, and a process that counted nothing writes no line.
+    // With --no-futex nothing is counted, and a process that counted nothing writes no line.
     let options = &["--summary", "--no-futex"];
     let (_, summary) = texts(run(&mut under(options, program.path(), &[])));
     assert_eq!(summary, "");
@@ -67,12 +67,14 @@ fn rusts_standard_library_stands_on_it() {
 fn cxx_atomics_semaphores_and_latches_stand_on_it() {
     let program = compile(CXX, "waits.cpp");
     let (alone, _) = texts(run(&mut Command::new(program.path())));
-    // (Debian 12's libstdc++ asks for shared futexes, which go to the kernel: so nothing is said of who serves them.)
+    // (Debian 12's libstdc++ uses shared futexes, which the kernel serves. So this does not check
+    // that the table serves them.)
     let (under_it, _) = texts(run(&mut under(&[], program.path(), &[])));
     assert_eq!(alone, under_it);
 }
 
-/// Threads that post and wait on one word, with handlers that wake from in between, and children that are forked meanwhile.
+/// Threads post and wait on one word, while signal handlers interrupt them and wake waiters, and
+/// children are forked.
 #[test]
 fn a_storm_of_waits_wakes_signals_and_forks_loses_nobody() {
     let program = compile(C, "storm.c");
@@ -80,7 +82,7 @@ fn a_storm_of_waits_wakes_signals_and_forks_loses_nobody() {
     assert!(said.ends_with("all came through\n"), "{said}");
 }
 
-/// A wait in a thread that may be cancelled at any moment leaves nothing of itself in the table.
+/// A wait in a thread that may be cancelled at any moment leaves nothing behind in the table.
 #[test]
 fn a_thread_that_is_cancelled_asynchronously_leaves_the_table_whole() {
     let program = compile(C, "cancel.c");
@@ -109,8 +111,7 @@ fn perf_counts_the_same_wakes_and_requeues() {
     }
 }
 
-/// A compiler's code may move the stack pointer first, which `vfork` and `rt_sigreturn` must not
-/// see.
+/// Compiled code may move the stack pointer first, which would break `vfork` and `rt_sigreturn`.
 #[test]
 fn the_exported_syscall_is_the_assembly_itself() {
     let (library, _) = texts(run(
@@ -140,11 +141,11 @@ fn check_tells_which_futex_calls_will_not_be_seen() {
         .find(|line| line.starts_with(program.path()) && line.contains("of its own"))
         .unwrap_or_else(|| panic!("{said}"));
     assert!(
-        of_program.contains("2 futex calls of its own") && of_program.contains(" 1 by the C"),
+        of_program.contains("2 futex calls of its own") && of_program.contains(" 1 through"),
         "{said}"
     );
     assert!(said.contains("--no-futex"), "{said}");
-    // One that has none, and nothing of it is run.
+    // A program without such calls. It is not run, either.
     let program = compile(C, "answers.c");
     let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
     command.args(["run", "--check", program.path()]);

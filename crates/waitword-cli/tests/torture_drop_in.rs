@@ -1,16 +1,17 @@
-//! `waitword torture --drop-in`: each scenario for a second through the drop-in, a short run on the C library to compare with, and the
-//! proof that a broken run is caught.
+//! `waitword torture --drop-in`: each scenario for a second through the drop-in, a short run on the
+//! C library for comparison, and the proof that a broken run is caught.
 
 use std::process::{Command, Output};
 
 fn torture(arguments: &[&str]) -> Output {
-    // A hang ends by the torture's own watchdogs; should these hang too, the limit ends it.
+    // The torture's own watchdogs end a hang. If these hang too, the time limit ends it.
     Command::new("timeout")
         .arg("400")
         .arg(env!("CARGO_BIN_EXE_waitword"))
         .arg("torture")
         .args(arguments)
-        // Threads, and processes, of which some end with locks in hand, must not find a drop-in that somebody else has set.
+        // The threads and processes, some of which end while they hold locks, must not inherit
+        // another drop-in from the environment.
         .env_remove("LD_PRELOAD")
         .output()
         .expect("`timeout` is part of coreutils")
@@ -24,7 +25,7 @@ fn all_of(output: &Output) -> String {
     text(&output.stdout) + &text(&output.stderr)
 }
 
-/// Scenarios run one after the other: there are two cores, and each brings its own crowd.
+/// Scenarios run one after the other: there are two cores, and each scenario starts many threads.
 #[test]
 fn every_scenario_holds_through_the_drop_in() {
     let output = torture(&["--drop-in", "--seconds", "12", "--threads", "4,16,64"]);
@@ -38,7 +39,8 @@ fn the_scenarios_hold_on_the_c_library_too() {
     assert!(output.status.success(), "{}", all_of(&output));
 }
 
-/// A run broken on purpose fails, says why, and reports who waits for what, and who has it.
+/// A run that is broken on purpose fails, gives the reason, and reports which thread waits for what
+/// and which thread holds it.
 fn is_caught(scenario: &str, sabotage: &str, why: &str) {
     let output = torture(&[
         "--drop-in",

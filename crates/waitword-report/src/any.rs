@@ -120,8 +120,27 @@ fn number(value: Option<f64>) -> Cell {
     value.map_or(Cell::Empty, |value| Cell::Numbers(format!("{value:.2}")))
 }
 
-/// Mean, tenth percentile and worst load of each figure.
-pub(crate) fn to_best(report: &AnyReport, ours: Contender, to: To) -> Table {
+/// What ours is compared with in random loads, with a title.
+pub(crate) const COMPARISONS: [(Contender, To, &str); 3] = [
+    (
+        Contender::Waitword,
+        To::Best,
+        "The library, relative to the best peer of each load",
+    ),
+    (
+        Contender::DropIn,
+        To::Best,
+        "The drop-in, relative to the best peer of each load",
+    ),
+    (
+        Contender::Waitword,
+        To::BestFlavour,
+        "The library's adaptive mutex, relative to the best of its own flavours in each load",
+    ),
+];
+
+/// An empty table of mean, tenth percentile and worst of each figure.
+fn ratio_table() -> Table {
     let mut table = Table::new(&["", "", "mean", INTERVAL, "tenth", "worst"]);
     table.heads[0].extend(
         ["mean", "tenth", "worst", "mean", "tenth", "worst"].map(|text| Head::over(1, text)),
@@ -136,33 +155,64 @@ pub(crate) fn to_best(report: &AnyReport, ours: Contender, to: To) -> Table {
             Head::over(3, "p99.9"),
         ],
     );
-    for which in Which::all_of(&report.cells) {
-        let of = |figure| ratios(&report.cells, which, ours, to, figure);
-        let Some(throughput) = of(Of::Throughput) else {
-            continue;
-        };
-        let mut row = vec![
-            Cell::text(which.name()),
-            Cell::Numbers(throughput.cells.to_string()),
-            number(Some(throughput.mean)),
-            Cell::Numbers(interval(Some(throughput.interval))),
-            number(Some(throughput.tenth)),
-            number(Some(throughput.worst)),
-        ];
-        for figure in [Of::Cpu, Of::P999] {
-            let of = of(figure);
-            let part = |part: fn(Ratios) -> f64| number(of.map(part));
-            row.extend([part(|of| of.mean), part(|of| of.tenth), part(|of| of.worst)]);
-        }
-        table.rows.push(row);
+    table
+}
+
+/// A row of [`ratio_table`]. `None` if no load is selected.
+fn ratio_row(
+    report: &AnyReport,
+    which: Which,
+    name: String,
+    ours: Contender,
+    to: To,
+) -> Option<Vec<Cell>> {
+    let of = |figure| ratios(&report.cells, which, ours, to, figure);
+    let throughput = of(Of::Throughput)?;
+    let mut row = vec![
+        Cell::text(name),
+        Cell::Numbers(throughput.cells.to_string()),
+        number(Some(throughput.mean)),
+        Cell::Numbers(interval(Some(throughput.interval))),
+        number(Some(throughput.tenth)),
+        number(Some(throughput.worst)),
+    ];
+    for figure in [Of::Cpu, Of::P999] {
+        let of = of(figure);
+        let part = |part: fn(Ratios) -> f64| number(of.map(part));
+        row.extend([part(|of| of.mean), part(|of| of.tenth), part(|of| of.worst)]);
     }
+    Some(row)
+}
+
+/// The ratios of one comparison, family by family.
+pub(crate) fn to_best(report: &AnyReport, ours: Contender, to: To) -> Table {
+    let mut table = ratio_table();
+    let rows = Which::all_of(&report.cells)
+        .into_iter()
+        .filter_map(|which| ratio_row(report, which, which.name(), ours, to));
+    table.rows.extend(rows);
+    table
+}
+
+/// The ratios of each of the [`COMPARISONS`], of all loads together.
+pub(crate) fn overall(report: &AnyReport) -> Table {
+    let all = Which {
+        family: None,
+        beside: None,
+    };
+    let mut table = ratio_table();
+    let rows = COMPARISONS
+        .into_iter()
+        .filter_map(|(ours, to, title)| ratio_row(report, all, title.to_owned(), ours, to));
+    table.rows.extend(rows);
     table
 }
 
 /// The title of the table [`worst`].
 pub(crate) const WORST_TITLE: &str = "The ten worst loads";
 
-/// The loads in which our throughput is lowest relative to the best peer's, with their descriptions.
+/// The loads in which our throughput is lowest relative to the best peer's, with their
+/// descriptions.
 pub(crate) fn worst(report: &AnyReport) -> Table {
     let mut table = Table::new(&["load", "what", "ours", "best peer", "throughput", INTERVAL]);
     for (ours, ratio, cell) in summary::worst(&report.cells, &OURS, 10) {

@@ -22,8 +22,8 @@
 //! # Colours
 //!
 //! A plot is drawn once and shown on a light screen, on a dark screen and on paper. It is therefore
-//! drawn in *placeholders*: colours that represent a role ("the grid", "the line of variant 7"). The
-//! style sheet maps each placeholder to a colour, width and dashes with attribute selectors:
+//! drawn in *placeholders*: colours that represent a role ("the grid", "the line of variant 7").
+//! The style sheet maps each placeholder to a colour, width and dashes with attribute selectors:
 //! `[stroke="#020007"] { stroke: var(--c3) }`.
 
 mod anchor;

@@ -1,10 +1,10 @@
 //! How each variant is drawn: the same on the whole page, and never distinguished by colour alone.
 //!
 //! The colours are those of Okabe and Ito, which colour-blind readers can distinguish. There are
-//! more variants than colours, so each variant also has a marker and dashes. Our variants have three
-//! colours of their own and thick lines without dashes; other variants have the other five colours.
-//! The numbers of colours, markers and dashes have no common factor, so stepping through all three
-//! at once gives every combination before one repeats.
+//! more variants than colours, so each variant also has a marker and dashes. Our variants have
+//! three colours of their own and thick lines without dashes; other variants have the other five
+//! colours. The numbers of colours, markers and dashes have no common factor, so stepping through
+//! all three at once gives every combination before one repeats.
 
 use crate::any;
 use std::collections::HashMap;

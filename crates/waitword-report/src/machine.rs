@@ -71,7 +71,7 @@ pub(crate) fn lines(report: &Report) -> Vec<(&'static str, String)> {
         report.rounds,
         match disturbed {
             0 => String::new(),
-            _ => format!(", {disturbed} kept despite it on request"),
+            _ => format!(", {disturbed} kept on request despite it"),
         }
     );
     let mut lines = report.machine.lines();

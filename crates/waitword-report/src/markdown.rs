@@ -9,8 +9,6 @@ use crate::table::{Cell, INTERVAL, Table};
 use crate::workload::programs_table;
 use crate::{any, machine, patches};
 use waitword_bench::any::AnyReport;
-use waitword_bench::any::contender::Contender;
-use waitword_bench::any::summary::To;
 use waitword_bench::bars::{BarReport, Verdict, counted};
 use waitword_bench::report::Report;
 use waitword_bench::workload::Patch;
@@ -59,23 +57,7 @@ pub(crate) fn chapters(report: &Report, random: &[&AnyReport]) -> String {
 /// Ours relative to the best peer of each load.
 pub(crate) fn random_loads(report: &AnyReport) -> String {
     let mut text = String::new();
-    for (ours, to, title) in [
-        (
-            Contender::Waitword,
-            To::Best,
-            "The library, relative to the best peer of each load",
-        ),
-        (
-            Contender::DropIn,
-            To::Best,
-            "The drop-in, relative to the best peer of each load",
-        ),
-        (
-            Contender::Waitword,
-            To::BestFlavour,
-            "The library's adaptive mutex, relative to the best of its own flavours in each load",
-        ),
-    ] {
+    for (ours, to, title) in any::COMPARISONS {
         let table = any::to_best(report, ours, to);
         if !table.rows.is_empty() {
             text += &format!("\n{title}:\n\n{}", table.markdown());

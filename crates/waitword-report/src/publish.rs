@@ -7,14 +7,15 @@
 //! <!-- results: end -->
 //! ```
 //!
-//! Below each table in README and the docs are the command, the commit and the machine that produced
-//! it. The texts depend only on the stored reports, so generating them again gives the same texts.
+//! Below each table in README and the docs are the command, the commit and the machine that
+//! produced it. The texts depend only on the stored reports, so generating them again gives the
+//! same texts.
 
 use crate::glance;
 use crate::markdown::{chapters, random_loads};
 use crate::number::{figure, interval, ratio_told};
 use crate::table::{Cell, Table};
-use crate::{bars_of, machine};
+use crate::{any, bars_of, machine};
 use waitword_bench::any::AnyReport;
 use waitword_bench::glance::{Entry, Row, glances, of_futexes, of_locks};
 use waitword_bench::locks::marked;
@@ -54,6 +55,7 @@ pub struct Results {
 const BEGIN: &str = "<!-- results: ";
 const CLOSE: &str = " -->";
 const END: &str = "<!-- results: end -->";
+const NOTHING: &str = "Nothing was measured.\n";
 
 impl Results {
     /// All workloads as one report. If two files have the same case of a workload, the first one
@@ -113,8 +115,8 @@ impl Results {
         }
     }
 
-    /// Returns the text with everything between the marks replaced. `root` is the path from the text
-    /// to the parent of the directory of the stored reports: `../` in docs.
+    /// Returns the text with everything between the marks replaced. `root` is the path from the
+    /// text to the parent of the directory of the stored reports: `../` in docs.
     ///
     /// # Errors
     /// A mark has no end, or names results that do not exist.
@@ -138,7 +140,12 @@ impl Results {
 
     fn block(&self, name: &str, root: &str) -> Result<String, String> {
         let text = match name {
-            "any" => return Ok(self.random_loads(root)),
+            "any" => return Ok(self.random_loads(root, |report| {
+                random_loads(report).trim_start().to_owned()
+            })),
+            "random" => {
+                return Ok(self.random_loads(root, |report| any::overall(report).markdown()));
+            }
             "locks" => self.of(root, |report| {
                 rows(&of_locks(report), &["glibc", "std", "parking_lot"])
             }),
@@ -155,9 +162,11 @@ impl Results {
                 });
                 tables.collect()
             }),
-            "goals" => self.of(root, |report| {
-                format!("{}.\n", waitword_bench::bars::counted(&report.bars))
-            }),
+            // RESULTS.md names the reports.
+            "goals" => match self.merged() {
+                Some(report) => format!("{}.\n", waitword_bench::bars::counted(&report.bars)),
+                None => NOTHING.to_owned(),
+            },
             other => return Err(format!("there are no results called `{other}`")),
         };
         Ok(text)
@@ -166,7 +175,7 @@ impl Results {
     /// A table of the workloads, and below it the reports that its figures come from.
     fn of(&self, root: &str, table: impl Fn(&Report) -> String) -> String {
         let Some(mut so_far) = self.merged() else {
-            return "Nothing was measured.\n".to_owned();
+            return NOTHING.to_owned();
         };
         let mut text = table(&so_far);
         so_far.workloads.clear();
@@ -189,10 +198,10 @@ impl Results {
         text
     }
 
-    fn random_loads(&self, root: &str) -> String {
+    fn random_loads(&self, root: &str, table: impl Fn(&AnyReport) -> String) -> String {
         let mut text = String::new();
         for Any { file, report } in &self.any {
-            text += random_loads(report).trim_start();
+            text += &table(report);
             text += &source(
                 root,
                 file,
@@ -204,7 +213,7 @@ impl Results {
             );
         }
         if text.is_empty() {
-            text += "Nothing was measured.\n";
+            text += NOTHING;
         }
         text
     }

@@ -1,8 +1,9 @@
-//! The page in a real browser: it loads in peace, its plots have a size, its tables have the report's numbers, light and dark differ, nothing
-//! overflows, and on paper everything is open.
+//! The page in a real browser: it loads without errors, its plots have a size, its tables have the
+//! report's numbers, light and dark differ, nothing overflows, and in print everything is expanded.
 //!
-//! It needs Chromium or Chrome (`apt-get install chromium`), found by name or by the variable `CHROME`. Without one this test fails, unless
-//! `WAITWORD_NO_BROWSER=1` says that there is none and that this is known; on the continuous integration (`CI`) it always fails.
+//! The test needs Chromium or Chrome (`apt-get install chromium`), found by name or through the
+//! variable `CHROME`. Without a browser the test fails, unless `WAITWORD_NO_BROWSER=1` is set. In
+//! continuous integration (`CI` is set) it fails even then.
 
 mod sample;
 
@@ -23,7 +24,8 @@ use waitword_bench::report::{CaseReport, Report};
 use waitword_bench::watchdog::Watchdog;
 use waitword_report::{figure, html};
 
-/// A busy machine starts a browser slowly. Less than the watchdog's: the browser's own message says more.
+/// A loaded machine starts a browser slowly. Shorter than the watchdog's time, since the browser's
+/// own message is more helpful.
 const PATIENCE: Duration = Duration::from_secs(50);
 const HOW: &str = "no browser to look at the page with: `apt-get install chromium`, \
                    or CHROME=/path/to/it; or WAITWORD_NO_BROWSER=1 to leave this test out";
@@ -50,7 +52,7 @@ fn the_page_is_as_it_should_be_in_a_browser() {
     }
 }
 
-/// The browser's; `None` if this test is to be left out.
+/// The browser's path; `None` if this test is to be skipped.
 fn path() -> Option<PathBuf> {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     if is_set("WAITWORD_NO_BROWSER") && !is_set("CI") {
@@ -63,7 +65,7 @@ fn path() -> Option<PathBuf> {
     }
 }
 
-/// The page, in a browser of its own with a profile of its own; both are gone with it.
+/// The page, in its own browser with its own profile. Dropping it removes both.
 struct Page {
     tab: Arc<Tab>,
     errors: Arc<Mutex<Vec<String>>>,
@@ -81,7 +83,7 @@ impl Page {
         std::fs::write(&file, text).unwrap();
         let options = LaunchOptions {
             path: Some(browser),
-            // Chromium does not start as root with it. The page is ours.
+            // Chromium as root does not start with a sandbox. The page is ours, so it is trusted.
             sandbox: false,
             window_size: Some((1280, 900)),
             idle_browser_timeout: PATIENCE,
@@ -123,7 +125,7 @@ impl Page {
         }
     }
 
-    /// What this expression is, in the page.
+    /// The value of this expression in the page.
     fn eval<T: DeserializeOwned>(&self, expression: &str) -> T {
         let text = format!("JSON.stringify({expression})");
         let value = self
@@ -136,7 +138,7 @@ impl Page {
             .unwrap_or_else(|error| panic!("{expression}: {json}: {error}"))
     }
 
-    /// What all elements of this selector say of themselves, each as `e`.
+    /// The value of this expression for each element of the selector, with the element as `e`.
     fn each<T: DeserializeOwned>(&self, selector: &str, expression: &str) -> Vec<T> {
         self.eval(&format!(
             "[...document.querySelectorAll({selector:?})].map(e => {expression})"
@@ -178,7 +180,7 @@ fn nothing_is_loaded_and_nothing_is_wrong(page: &Page, _: &Report) {
     assert_eq!(*page.errors.lock().unwrap(), [""; 0]);
 }
 
-/// The kinds of plots that a case's metrics make.
+/// The number of plots that a case's metrics give.
 fn plots_of(case: &CaseReport) -> usize {
     let first = &case.variants[0];
     let any = |name: &str| first.metrics.iter().any(|metric| metric.name == name);
@@ -198,7 +200,7 @@ fn plots_of(case: &CaseReport) -> usize {
         .sum()
 }
 
-/// Of the workload's first case.
+/// The variants of the workload's first case.
 fn variants_of<'a>(report: &'a Report, workload: &str) -> impl Iterator<Item = &'a str> {
     let found = report.workloads.iter().find(|of| of.name == workload);
     let variants = &found.unwrap().cases[0].variants;
@@ -222,10 +224,11 @@ fn every_plot_is_drawn(page: &Page, report: &Report) {
         .flat_map(|workload| &workload.cases)
         .map(plots_of)
         .sum();
-    // The curves of the mutex and of the rwlock; the programs; two families of random loads.
+    // Two more for the curves of mutex and rwlock, one for the programs, two for the families of
+    // random loads.
     assert_eq!(sizes.len(), cases + 2 + 1 + 2);
 
-    // A line and a key for each variant; three marks, one for each number of threads, and a whisker for each.
+    // A line and a key for each variant; a mark and a whisker for each of three numbers of threads.
     let curve = "#mutex > .figures > figure";
     let variants = variants_of(report, "mutex").count();
     let lines: Vec<[f64; 2]> = page.each(
@@ -257,7 +260,7 @@ fn every_plot_is_drawn(page: &Page, report: &Report) {
     assert_eq!(keys.len(), variants);
     assert!(keys.iter().all(|width| *width > 10.0), "{keys:?}");
 
-    // A row of data for each.
+    // A row of data for each variant.
     let rows: usize = page.eval(&format!(
         "document.querySelectorAll('{curve} .data tbody tr').length"
     ));
@@ -267,8 +270,8 @@ fn every_plot_is_drawn(page: &Page, report: &Report) {
     assert_eq!(without, 0);
 }
 
-/// Of each case, every row of the table of all figures: variant, metric, and the cells that have a number, both as number
-/// and as text.
+/// Compares every row of each case's table of all figures: the variant, the metric, and the cells
+/// with a number, both as number and as text.
 fn the_tables_have_the_reports_numbers(page: &Page, report: &Report) {
     type Row = (String, String, Vec<(String, String)>);
     let shown: Vec<Vec<Row>> = page.each(
@@ -311,7 +314,7 @@ fn the_tables_have_the_reports_numbers(page: &Page, report: &Report) {
     assert_eq!(shown, expected);
 }
 
-/// With the pointer on it, the other lines fade.
+/// While the pointer is on a key, other lines fade.
 fn a_key_shows_its_line(page: &Page, report: &Report) {
     let curve = "#mutex > .figures > figure";
     let opacities = || -> Vec<String> {
@@ -361,7 +364,7 @@ fn nothing_overflows(page: &Page, _: &Report) {
             page.eval("[document.documentElement.scrollWidth, window.innerWidth]");
         assert_eq!(widths, [width; 2]);
     }
-    // A table that is wider has a box of its own, in which it can be moved.
+    // A wider table has its own scrollable box.
     let boxes: Vec<[f64; 2]> = page.each(".wide", "[e.scrollWidth, e.clientWidth]");
     assert!(
         boxes.iter().any(|[inside, outside]| inside > outside),

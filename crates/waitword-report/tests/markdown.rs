@@ -1,4 +1,4 @@
-//! The summary as Markdown: all of it is there, and a table stays a table.
+//! The summary as Markdown is complete, and its tables are well formed.
 
 mod sample;
 
@@ -23,11 +23,7 @@ fn place(text: &str, part: &str) -> usize {
 fn its_chapters_stand_in_order() {
     let text = markdown(&whole());
     let patches = Patch::ALL.map(Patch::title);
-    let rest = [
-        "What must be reached",
-        "Won and lost",
-        "Where we lose, and why",
-    ];
+    let rest = ["Goals", "Won and lost", "Where we lose, and why"];
     let chapters = ["Measured on"].iter().chain(&patches).chain(&rest);
     let places: Vec<usize> = chapters
         .map(|of| place(&text, &format!("\n## {of}\n")))
@@ -35,9 +31,9 @@ fn its_chapters_stand_in_order() {
     assert!(places.is_sorted(), "{places:?}");
     place(
         &text,
-        "- peer missing: nsync: not to be had; `apt-get install libnsync-dev`",
+        "- peer missing: nsync: not available; run `apt-get install libnsync-dev` and rebuild",
     );
-    // Published, and measured.
+    // A published figure, and a measured one.
     place(&text, "237.407");
     place(&text, "| **waitword** |");
 }
@@ -89,7 +85,7 @@ fn every_win_and_loss_is_counted() {
 fn of_nothing_nothing_is_told() {
     let text = markdown(&empty());
     place(&text, "**Nothing was measured.**");
-    place(&text, "Of so few rounds nothing can be told.");
+    place(&text, "Too few rounds for verdicts.");
 }
 
 #[test]
@@ -112,7 +108,7 @@ fn a_table_names_each_report_that_it_is_made_of_and_no_other() {
     assert!(!text.contains("c.json"), "{text}");
 }
 
-/// Numbers of threads that are no usual case are measured by a command of their own.
+/// Unusual numbers of threads are measured by a separate command, and so are in another report.
 #[test]
 fn two_reports_of_one_workload_are_one_of_all_their_cases() {
     let text = |files: &[(&str, &Report)]| {
@@ -135,7 +131,7 @@ fn two_reports_of_one_workload_are_one_of_all_their_cases() {
     let alone = chapters(text(&[("a.json", &all)]));
     assert_eq!(both, alone);
     assert_ne!(chapters(text(&[("a.json", &few)])), alone);
-    // What either could not measure is told, once.
+    // What either report could not measure is listed, once.
     let index = place_of("programs");
     few.workloads[index].disturbed = vec!["one beside others".to_owned()];
     rest.workloads[index].missing = vec!["one without its package".to_owned()];
@@ -168,7 +164,7 @@ fn random_loads_that_were_not_measured_are_counted() {
         any: vec![Any { file, report }],
     }
     .markdown();
-    place(&text, "Not complete: 1 of 4 loads were not measured.");
+    place(&text, "Incomplete: 1 of 4 loads were not measured.");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What is in the page, as text: everything of the report, nothing from elsewhere, and no name taken for markup.
+//! The page as text: it contains everything in the report and nothing from elsewhere, and no name
+//! is taken for markup.
 
 mod sample;
 
@@ -9,7 +10,7 @@ use waitword_report::html;
 
 const ESCAPED: &str = "&lt;script&gt;alert(";
 
-/// What stands between `before` and the next `after`, each time.
+/// The texts between each `before` and the next `after`.
 fn all_between<'a>(text: &'a str, before: &'a str, after: char) -> impl Iterator<Item = &'a str> {
     text.split(before)
         .skip(1)
@@ -21,7 +22,7 @@ fn names_are_not_taken_for_markup() {
     let page = html(&whole());
     assert!(!page.contains("<script"), "a name became a script");
     assert!(page.matches(ESCAPED).count() > 10);
-    // As many ends as begins: no name has ended a picture.
+    // As many end tags as start tags: no name has ended a picture.
     assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
 }
 
@@ -122,7 +123,7 @@ fn what_was_not_measured_is_said_with_how_to_measure_it() {
     }
 }
 
-/// 25 rounds in this run, of the mail's 100.
+/// This run has 25 rounds, the mail has 100.
 #[test]
 fn a_round_is_counted_as_often_as_in_the_mail() {
     let report = whole();
@@ -162,7 +163,7 @@ fn what_a_reader_must_know_stands_first() {
         complete: false,
         ..report
     };
-    assert!(notes(&few)[0].contains("nothing is told of so few"));
+    assert!(notes(&few)[0].contains("Too few rounds (3)"));
     assert!(notes(&few)[2].contains("the run was stopped"));
     let trial = Report {
         rounds: 7,
@@ -176,13 +177,11 @@ fn what_a_reader_must_know_stands_first() {
     };
     assert_eq!(notes(&quotable), ["Nothing was measured."]);
     let page = html(&few);
-    assert!(page.contains("nsync: not to be had; <code>apt-get install libnsync-dev</code>"));
+    assert!(page.contains("nsync: not available; run <code>apt-get install libnsync-dev</code>"));
     assert!(page.contains("2026-01-01 00:00 UTC, in 72 s"));
-    assert!(page.contains(
-        "3 thrown away because other load was seen, 1 beside other load kept on request"
-    ));
+    assert!(page.contains("3 discarded because of other load, 1 kept on request despite it"));
     assert!(page.contains("0123456789abcdef, with uncommitted changes"));
-    assert!(page.contains("Not measured, not installed: x264 (apt-get install x264)"));
+    assert!(page.contains("Not measured (not installed): x264 (apt-get install x264)"));
 }
 
 #[test]
@@ -222,21 +221,20 @@ fn what_is_no_number_is_a_dash() {
 #[test]
 fn bars_are_counted_and_all_that_are_not_met_are_named() {
     let page = html(&empty());
-    assert!(page.contains("Of 3: 1 met, 1 not met, 1 not measured"));
-    assert!(page.contains("1 more not met for sure") && page.contains("somebody: 2: 2 (2–2)"));
+    assert!(page.contains("Of 3 goals: 1 met, 1 not met, 1 not measured"));
+    assert!(page.contains("1 more not certainly met") && page.contains("somebody: 2: 2 (2–2)"));
     assert!(!page.contains("somebody: 0.5: "));
 }
 
-/// A visitor wants to know which lock is best at what; where that was measured, and what we wish
-/// for, come later.
+/// A visitor first wants to know which lock is best. The machine and our own goals come later.
 #[test]
 fn the_best_locks_stand_first_and_our_own_goals_later() {
     let page = html(&whole());
     let titles = [
-        "Which lock is best at what",
+        "Best lock for each case",
         "Loads drawn at random",
         "Measured on",
-        "Our own goals",
+        "Goals",
     ];
     let places = titles.map(|title| page.find(&format!("<h2>{title}</h2>")).expect(title));
     assert!(places.is_sorted(), "{places:?}");
@@ -252,7 +250,8 @@ fn the_best_locks_stand_first_and_our_own_goals_later() {
         glance.contains("absl, Debian's* <span") && glance.contains("absl, Debian's*: Debian"),
         "{glance}"
     );
-    // Nothing drawn at random, nothing said of it; nothing else measured, a page all the same.
+    // A report of random loads alone is a page, too. Without random loads, their chapter is
+    // missing.
     let alone = waitword_report::any_html(whole().any.as_ref().unwrap());
     assert!(alone.contains("mutex: throughput") && alone.ends_with("</html>"));
     assert!(!html(&empty()).contains("Loads drawn at random"));
@@ -264,12 +263,11 @@ fn random_loads_have_a_plot_for_each_family_and_the_worst_is_first() {
     let start = page.find("<h2>Loads drawn at random</h2>").unwrap();
     let section = page[start..].split("</section>").next().unwrap();
     for family in ["mutex", "queue"] {
-        let caption = format!("{family}: throughput to the best peer&#39;s, load by load");
-        let caption = caption.replace("&#39;", "'");
+        let caption = format!("{family}: throughput relative to the best peer, load by load");
         assert!(section.contains(&caption), "{caption}");
     }
     assert!(!section.contains("rwlock: throughput"));
-    // 1/1.5 of absl's, and 2/2.5; the worst load stands at 1.
+    // 1/1.5 of absl's, and 2/2.5. The worst load is the first.
     let data = section.split("the data").nth(1).unwrap();
     let worst = data.find(&format!("data-value=\"{}\"", 1.0 / 1.5)).unwrap();
     let other = data.find(&format!("data-value=\"{}\"", 2.0 / 2.5)).unwrap();
@@ -278,11 +276,11 @@ fn random_loads_have_a_plot_for_each_family_and_the_worst_is_first() {
         section.contains("absl*</th>")
             && section.matches("absl*: with its assertions").count() == 2
     );
-    assert!(section.contains("to the best of its own flavours"));
-    assert!(section.contains("Not measured, other load: pool/quiet/4711/3"));
+    assert!(section.contains("relative to the best of its own flavours"));
+    assert!(section.contains("Not measured (other load): pool/quiet/4711/3"));
 }
 
-/// Each program is a case; the table above them has both ways in a row.
+/// Each program is a case. The table above the cases has both runs of a program in one row.
 #[test]
 fn a_program_stands_in_one_row_plain_and_on_waitword() {
     let report = whole();

@@ -31,7 +31,8 @@ extern "C" fn __register_atfork(
     if BEGUN.fetch_add(1, SeqCst) == 0 {
         until(|| GO_ON.load(SeqCst));
     }
-    // SAFETY: the C library's function of this name, which has this type; the arguments are its caller's.
+    // SAFETY: the C library's function of this name, which has this type; the arguments come from
+    // its caller.
     unsafe {
         let real = libc::dlsym(libc::RTLD_NEXT, c"__register_atfork".as_ptr());
         std::mem::transmute::<*mut c_void, Register>(real)(prepare, parent, child, library)

@@ -1,10 +1,11 @@
-//! Random system calls, argument by argument, made to the kernel's futex and to ours: the same answers, and the
-//! same threads woken in the same order.
+//! Random system calls, argument by argument, made to the kernel's futex and to ours. Both must
+//! give the same answers, and wake the same threads in the same order.
 //!
-//! `differential.rs` compares what a program *means*, at every width and through every door. Here a call is its bare
-//! numbers (futex(2) and the four calls of futex2, 32 bits), and one in eight is wrong in some way: misaligned, unmapped,
-//! null or the kernel's own addresses, unknown operations, flags, clocks and comparisons, counts below 0, values
-//! wider than the word, times that are none, lists that lie about their length.
+//! `differential.rs` compares what a program *means*, at every width and through every interface.
+//! Here a call is its bare numbers (futex(2) and the four calls of futex2, 32 bits). One in eight
+//! is wrong in some way: misaligned, unmapped, null or kernel addresses; unknown operations, flags,
+//! clocks and comparisons; counts below 0; values wider than the word; invalid times; lists with a
+//! wrong length.
 //!
 //! ```text
 //!   program ──► a side: fn(number, six arguments) -> answer ──► events ─┐
@@ -14,7 +15,7 @@
 //!                 `syscall` of the drop-in   (if named)                ─┘
 //! ```
 //!
-//! What differs is shrunk, and printed as a test to paste into `fuzz/found.rs`.
+//! A difference is shrunk, and printed as a test to paste into `fuzz/found.rs`.
 //!
 //! | variable | |
 //! |---|---|
@@ -24,9 +25,10 @@
 //!
 //! # What is not compared
 //!
-//! * FUTEX_WAKE_OP with an unknown comparison: the kernel has changed the word before it says ENOSYS, ours has not. The
-//!   word is put back on every side.
-//! * Unmapped memory that ours reads: a SIGSEGV, as documented. The drop-in answers EFAULT, and is compared.
+//! * FUTEX_WAKE_OP with an unknown comparison: the kernel changes the word before it returns
+//!   ENOSYS, ours does not. The word is restored on every side.
+//! * Unmapped memory that ours reads: a SIGSEGV, as documented. The drop-in returns EFAULT, and is
+//!   compared.
 //! * Plain waiters and waiters with priority inheritance on one word at the same time (`kinds.rs`).
 
 mod support;
@@ -67,7 +69,7 @@ use support::watchdog::{Watchdog, watch};
 /// Threads that wait.
 const THREADS: usize = 5;
 
-/// The kernel, those who are compared with it, and the threads that make the calls.
+/// The kernel, the sides that are compared with it, and the threads that make the calls.
 struct Comparison {
     others: Vec<Arc<dyn Side>>,
     memory: Memory,
@@ -76,14 +78,15 @@ struct Comparison {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// A thread that waits for the allocator, which another test's threads use, looks asleep like one that waits for a word.
+/// Serialises the tests. A thread that waits for the allocator, because another test's threads use
+/// it, looks asleep like one that waits for a word.
 static ALONE: Mutex<()> = Mutex::new(());
 
 impl Comparison {
     fn new(test: &'static str, others: Vec<Arc<dyn Side>>) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let watchdog = watch(test);
-        // Who is queued is to be asleep too: only then does a signal end the wait.
+        // A queued thread must be asleep too: only then does a signal end the wait.
         waitword::spin::set_budget(Duration::ZERO);
         let mut crew = Crew::new(THREADS);
         let memory = Memory::new(&mut crew);
@@ -96,7 +99,7 @@ impl Comparison {
         }
     }
 
-    /// The first difference, for people.
+    /// The first difference, for a human reader.
     fn compare(&self, program: &Program) -> Result<(), String> {
         self.watchdog.pat();
         let crew = &mut self.crew.borrow_mut();
@@ -148,7 +151,7 @@ fn fuzz_the_drop_in_with_bad_memory() {
     );
 }
 
-/// Operations with priority inheritance among the others.
+/// With priority-inheriting operations among the others.
 #[test]
 fn fuzz_inheriting() {
     let contents = Contents {

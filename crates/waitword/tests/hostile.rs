@@ -1,14 +1,18 @@
-//! Another process writes whatever it likes over the shared objects that this one waits for, at any moment (SECURITY.md).
+//! Another process writes whatever it likes over the shared objects that this process waits on, at
+//! any moment (SECURITY.md).
 //!
-//! Such a process can make a waiter wait or wake; it must not make this one crash, hang beyond its deadlines, or lose
-//! anything of its private locks. The victim is a process of its own: threads that lock, wait and wake on shared objects
-//! of every type, each wait with a deadline, and threads that use a private mutex and condvar, whose counts must be exact. This process is the
-//! hostile one: it scribbles numbers, random and nasty, and ends when the victim does.
+//! Such a process can make a waiter wait or wake. It must not make the victim crash, hang beyond
+//! its deadlines, or lose anything of its private locks. The victim is a separate process. It has
+//! threads that lock, wait and wake on shared objects of every type, each wait with a deadline, and
+//! threads that use a private mutex and condvar, whose counts must be exact. This process is the
+//! hostile one: it writes numbers, random and malicious, and ends when the victim does.
 //!
-//! What is not there is what SECURITY.md excepts: robust mutexes, which lead through links in shared memory, as glibc's do.
+//! SECURITY.md excepts robust mutexes, so they are not tested here: they follow links in shared
+//! memory, as glibc's do.
 //!
-//! In a build with debug assertions the library answers misuse with a panic, and what a hostile process makes of a lock
-//! looks like misuse: `cargo test --release -p waitword --test hostile`.
+//! In a build with debug assertions the library reports misuse by a panic, and what a hostile
+//! process does to a lock looks like misuse. So run `cargo test --release -p waitword --test
+//! hostile`.
 
 mod support;
 
@@ -24,7 +28,7 @@ use waitword::{
     thread_number,
 };
 
-/// What the hostile process writes to.
+/// What the hostile process overwrites.
 #[repr(C)]
 struct Scribbled {
     mutexes: [RawPosixMutex; 12],
@@ -39,11 +43,11 @@ struct Scribbled {
 }
 
 const TARGETS: usize = size_of::<Scribbled>() / 4;
-/// Where a private condvar says who its mutex is, and where a condvar says that it is not private.
+/// Where a private condvar records its mutex, and where a condvar records that it is not private.
 const MUTEX_OF_CONDVAR: usize = offset_of!(Scribbled, condvar) / 4;
 const KIND_OF_CONDVAR: usize = MUTEX_OF_CONDVAR + 3;
 
-/// What it does not.
+/// What it does not overwrite.
 #[repr(C)]
 struct Kept {
     ready: AtomicU32,
@@ -90,7 +94,7 @@ fn in_a_moment(random: &mut Rng) -> Deadline {
     Deadline::after(Duration::from_micros(random.u64(0..2000)))
 }
 
-/// One operation on a shared object of the victim's; whatever comes of it.
+/// One operation on a shared object of the victim, with any result.
 fn operate(on: &Scribbled, kept: &Kept, random: &mut Rng) {
     let deadline = in_a_moment(random);
     match random.usize(0..10) {
@@ -99,7 +103,8 @@ fn operate(on: &Scribbled, kept: &Kept, random: &mut Rng) {
             if random.usize(0..4) == 0 && mutex.try_lock_checked().is_ok()
                 || mutex.lock_until(deadline).is_ok()
             {
-                // SAFETY: we have locked it; what others made of it is the point.
+                // SAFETY: we have locked it; that others may have changed it is the point of the
+                // test.
                 let _ = unsafe { mutex.unlock_checked() };
             }
         }
@@ -164,7 +169,8 @@ struct Private {
 }
 
 impl Private {
-    /// Takes every second turn until it is `over`; how many. Whoever ends lets the other end.
+    /// Takes every second turn until it is `over`. Returns how many. A thread that ends lets the
+    /// other one end.
     fn take_turns(&self, mine: u64, over: &AtomicBool) -> u64 {
         let mut taken = 0;
         let mut turns = self.turns.lock();
@@ -183,7 +189,7 @@ impl Private {
 }
 
 fn victim(memory: &Mapping) {
-    // SAFETY: the hostile process has made both, and writes what any of their words may hold.
+    // SAFETY: the hostile process has made both, and writes only what any of their words may hold.
     let (scribbled, kept) = unsafe { (memory.get::<Scribbled>(0), memory.get::<Kept>(4096)) };
     let _watchdog = support::watchdog::watch("a victim of a hostile process");
     let over = AtomicBool::new(false);
@@ -210,12 +216,12 @@ fn victim(memory: &Mapping) {
         assert_eq!(taken, *private.turns.lock(), "private counts are not exact");
         assert!(taken > 100, "private threads did not get on: {taken} turns");
     });
-    // Nobody was left in the private table, whatever the others wrote.
+    // No waiter was left in the private table, whatever the other process wrote.
     let left = waitword::table::snapshot(&mut []);
     assert_eq!((left.waiters, left.locked_buckets), (0, 0));
 }
 
-/// One number, at one place.
+/// Writes one number at one place.
 fn scribble(targets: &[AtomicU32], victim: u32, random: &mut Rng) {
     let target = &targets[match random.usize(0..16) {
         0 => MUTEX_OF_CONDVAR + random.usize(0..2),
@@ -228,7 +234,7 @@ fn scribble(targets: &[AtomicU32], victim: u32, random: &mut Rng) {
         1 => u32::MAX,
         2 => i32::MIN as u32,
         3 => i32::MAX as u32,
-        // The numbers of the victim's threads, with and without the kernel's bits.
+        // The IDs of the victim's threads, with and without the kernel's bits.
         4 => victim + random.usize(0..THREADS + 3) as u32,
         5 => (victim + random.usize(0..THREADS + 3) as u32) | 0xc000_0000,
         6 => seen.wrapping_add(1),
@@ -249,12 +255,12 @@ fn a_hostile_process_breaks_nothing_but_what_it_shares() {
     }
     let file = memory_file(LENGTH);
     let memory = Mapping::of_file(&file, LENGTH);
-    // SAFETY: mapped, aligned, and nobody else has it yet.
+    // SAFETY: mapped, aligned, and not yet known to any other process.
     unsafe { memory.at::<Scribbled>(0).write(Scribbled::new()) };
     let options = PosixMutexOptions::new().scope(Scope::Shared);
-    // SAFETY: as above; the rest of it is zeros, as it is to be.
+    // SAFETY: as above; the rest of it is zeros, as it must be.
     unsafe { (&raw mut (*memory.at::<Kept>(4096)).mutex).write(options.build_raw()) };
-    // SAFETY: words are what all of this consists of.
+    // SAFETY: all of this consists of words.
     let (kept, targets) = unsafe {
         let start = memory.at::<AtomicU32>(0);
         let targets = std::slice::from_raw_parts(start, TARGETS);
@@ -275,7 +281,7 @@ fn a_hostile_process_breaks_nothing_but_what_it_shares() {
         .spawn()
         .unwrap();
     let began = Instant::now();
-    // Another one each time: what comes of it depends on the moment anyway.
+    // Different each time: the result depends on timing anyway.
     let seed = (u64::from(std::process::id()) << 32) | 0x4f6c_dd1d;
     let mut random = Rng::with_seed(seed);
     let mut written = 0;
@@ -284,7 +290,7 @@ fn a_hostile_process_breaks_nothing_but_what_it_shares() {
             let burst = 1 + random.usize(0..64);
             (0..burst).for_each(|_| scribble(targets, kept.victim.load(Relaxed), &mut random));
             written += burst;
-            // In between the victim may get somewhere.
+            // In between, the victim may make progress.
             std::thread::sleep(Duration::from_micros(random.u64(0..200)));
         } else {
             std::thread::sleep(Duration::from_millis(1));

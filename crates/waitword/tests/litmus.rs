@@ -1,16 +1,19 @@
-//! The fence pair on this processor, in the manner of litmus7: two threads on two CPUs do their two steps at nearly the same moment,
-//! very often, and what both have read is looked at.
+//! The fence pair on this processor, in the manner of litmus7: two threads on two CPUs do their two
+//! steps at nearly the same moment, very often, and the test checks what both have read.
 //!
 //! ```text
 //!   waiter                     waker
 //!   mine = 1                   theirs = 1
 //!   fence                      fence
-//!   r1 = theirs                r2 = mine          forbidden: r1 = 0 and r2 = 0 (it sleeps, and nobody wakes it)
+//!   r1 = theirs                r2 = mine
+//!
+//!   forbidden: r1 = 0 and r2 = 0 (the waiter sleeps, and no thread wakes it)
 //! ```
 //!
-//! Without fences the forbidden end is seen, on x86-64 and everywhere else: so this would see it. With the fence that the
-//! library calls (its file is compiled into this test) it is never seen. The same pair for checkers of memory models:
-//! `models/litmus`, `models/fences.pml`, `src/model/fences.rs`.
+//! Without fences the forbidden outcome is seen, on x86-64 and everywhere else. So this test can
+//! see it. With the fence that the library calls (its file is compiled into this test) it is never
+//! seen. The same pair for checkers of memory models: `models/litmus`, `models/fences.pml`,
+//! `src/model/fences.rs`.
 
 #[allow(
     dead_code,
@@ -24,7 +27,7 @@ mod atomic;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 
-/// A variable alone on its cache lines.
+/// A variable with cache lines of its own.
 #[repr(align(256))]
 #[derive(Default)]
 struct Apart(AtomicU32);
@@ -36,12 +39,13 @@ struct Shared {
     /// Counts the meetings of the two threads.
     met: Apart,
     read: [Apart; 2],
-    /// Thread 0's and thread 1's: not in any cache when the thread stores to it.
+    /// One for each thread, which is in no cache when the thread stores to it.
     cold: [Apart; 2],
 }
 
 impl Shared {
-    /// Waits for the other thread; the `number`th meeting of the two. Whoever spins long leaves its CPU to others.
+    /// Waits for the other thread: meeting number `number` of the two. A thread that spins for long
+    /// yields its CPU.
     fn meet(&self, number: u32) {
         self.met.0.fetch_add(1, SeqCst);
         let mut looks = 0_u32;
@@ -55,7 +59,7 @@ impl Shared {
     }
 }
 
-/// One thread's part. Which end is forbidden is counted by thread 0.
+/// One thread's part. Thread 0 counts the forbidden outcomes.
 fn side(shared: &Shared, thread: usize, iterations: u32, fence: fn()) -> u32 {
     let (own, other) = match thread {
         0 => (&shared.mine.0, &shared.theirs.0),
@@ -66,19 +70,20 @@ fn side(shared: &Shared, thread: usize, iterations: u32, fence: fn()) -> u32 {
     for iteration in 0..iterations {
         flush(cold);
         shared.meet(2 * iteration + 1);
-        // The skew: from one being early to the other being early.
+        // The skew: from one thread being early to the other being early.
         let early = iteration / 2 % 16;
         if iteration as usize % 2 == thread {
             (0..early).for_each(|_| spin_loop());
         }
-        // Memory takes this store first, and keeps the next one in the store buffer meanwhile: some 100 ns for the load to pass it.
+        // Memory takes this store first, which keeps the next one in the store buffer meanwhile:
+        // the load has some 100 ns to overtake it.
         cold.store(iteration, Relaxed);
         own.store(1, Relaxed);
         fence();
         let read = other.load(Relaxed);
         shared.read[thread].0.store(read, Relaxed);
         shared.meet(2 * iteration + 2);
-        // Each puts its own variable back, before the next meeting.
+        // Each thread resets its own variable before the next meeting.
         own.store(0, Relaxed);
         if thread == 0 {
             forbidden += u32::from(shared.read.iter().all(|read| read.0.load(Relaxed) == 0));
@@ -87,10 +92,11 @@ fn side(shared: &Shared, thread: usize, iterations: u32, fence: fn()) -> u32 {
     forbidden
 }
 
-/// Takes `word` out of every cache.
+/// Removes `word` from every cache.
 fn flush(word: &AtomicU32) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: CLFLUSH is in every x86-64 processor, `word` is a valid address, and no value changes.
+    // SAFETY: CLFLUSH is in every x86-64 processor, `word` is a valid address, and no value
+    // changes.
     unsafe {
         std::arch::x86_64::_mm_clflush(word.as_ptr().cast())
     };
@@ -98,7 +104,7 @@ fn flush(word: &AtomicU32) {
     let _ = word;
 }
 
-/// How often the forbidden end came.
+/// How often the forbidden outcome occurred.
 fn run(iterations: u32, cpus: [usize; 2], fence: fn()) -> u32 {
     let shared = Shared::default();
     std::thread::scope(|threads| {
@@ -139,7 +145,7 @@ fn the_library_s_fence_keeps_a_store_before_a_load() {
     };
     const BATCH: u32 = 20_000;
     const MOST_BATCHES: u32 = 100;
-    // Without: until it is seen, so that it is known that it can be.
+    // Without a fence: until the outcome is seen, which proves that it can be seen.
     let mut batches = 0;
     let mut seen = 0;
     while seen == 0 && batches < MOST_BATCHES {
@@ -150,7 +156,7 @@ fn the_library_s_fence_keeps_a_store_before_a_load() {
         "without a fence: {seen} of {} are forbidden ones",
         batches * BATCH
     );
-    // As many again, and ten times so many.
+    // The same number of batches again, and at least ten.
     for _ in 0..10.max(batches) {
         assert_eq!(
             run(BATCH, cpus, atomic::full_fence),

@@ -1,22 +1,25 @@
-//! The library's locks against models of them: random programs, made by four threads and one that never waits.
+//! The library's locks against models of them: random programs, executed by four threads and one
+//! that never waits.
 //!
 //! ```text
-//!   program ──► the lock:  a call by one thread at a time, until all are back or asleep ─┐ who is back, told what;
-//!           ──► its model: who has it, who waits, what each is to be told               ─┘ who must come, and does not
+//!   program ──► the lock:  one call at a time, until all are back or asleep  ─┐ which return,
+//!           ──► its model: which thread holds it, which wait, what each returns ─┘ and what
 //! ```
 //!
-//! A model is a page of plain code (`lock_model/`, a family a file or two) that says what is promised, and no more: where it is
-//! promised that one of the waiters is let in, any will do; where it is the oldest, it must be that one. A waiter that
-//! must come back and sleeps on, one that comes too early, a wrong answer, a second holder: each is an error. The program
-//! is then made shorter as long as it fails, and printed as a test to paste into `lock_model/found.rs`.
+//! A model is a page of plain code (`lock_model/`, one or two files per family) that states exactly
+//! what is promised. Where the promise is that one of the waiters is let in, any of them will do.
+//! Where it is the oldest waiter, it must be that one. A waiter that must come back but sleeps, one
+//! that comes too early, a wrong answer, a second holder: each is an error. The program is then
+//! shortened as long as it still fails, and printed as a test to paste into `lock_model/found.rs`.
 //!
-//! `WAITWORD_FUZZ_SECONDS` (2, which the five families share) and `WAITWORD_FUZZ_SEED` as for `fuzz.rs`; `scripts/fuzz` runs them
-//! longer.
+//! `WAITWORD_FUZZ_SECONDS` (2, which the five families share) and `WAITWORD_FUZZ_SEED` as for
+//! `fuzz.rs`. `scripts/fuzz` runs the tests longer.
 //!
 //! # What is left out
 //!
-//! * Threads one beside the other: that is for `waitword torture` and for the models under loom.
-//! * Readers of a rwlock in slots, where two CPUs are not free at the same moment: it cannot be brought to that then.
+//! * Threads that run at the same time: `waitword torture` and the models under loom test those.
+//! * Visible readers of a rwlock, if two CPUs are not free at the same moment: the lock cannot be
+//!   biased then.
 //! * Robust mutexes, which have tests of their own (`robust.rs`).
 
 mod support;
@@ -53,7 +56,7 @@ use support::fuzz::{Failure, Fuzz};
 use support::watchdog::{Watchdog, watch};
 use waitword::abi_support::Interrupter;
 
-/// Those who run programs.
+/// The threads that run programs.
 struct Bench {
     users: RefCell<Users>,
     watchdog: Watchdog,
@@ -62,7 +65,7 @@ struct Bench {
 
 struct Users {
     crew: Crew,
-    /// For ever, since threads of a run that failed may never come back.
+    /// Never freed, because threads of a failed run may never come back.
     interrupters: &'static [Interrupter; THREADS + 1],
 }
 
@@ -76,14 +79,15 @@ impl Users {
     }
 }
 
-/// A thread that waits for the allocator, which another test's threads use, looks asleep like one that waits for a lock.
+/// Serialises the tests. A thread that waits for the allocator, because another test's threads use
+/// it, looks asleep like one that waits for a lock.
 static ALONE: Mutex<()> = Mutex::new(());
 
 impl Bench {
     fn new(test: &'static str) -> Self {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let watchdog = watch(test);
-        // Who waits is to be asleep.
+        // A waiter must be asleep.
         waitword::spin::set_budget(Duration::ZERO);
         Self {
             users: RefCell::new(Users::new()),

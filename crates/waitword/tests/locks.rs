@@ -1,5 +1,5 @@
-//! Mutexes and condition variables of every flavour, kind and scope: what they answer, that nobody is let in beside
-//! another, that nobody is left asleep, and the bugs that others had in theirs.
+//! Mutexes and condition variables of every flavour, kind and scope: the answer of each call,
+//! exclusion, no waiter left asleep, and bugs of other implementations.
 
 mod support;
 
@@ -37,7 +37,7 @@ const FLAVOURS: [PosixFlavour; 4] = [
 const KINDS: [Kind; 3] = [Kind::Normal, Kind::Recursive, Kind::ErrorChecking];
 const SCOPES: [Scope; 2] = [Scope::Private, Scope::Shared];
 
-/// A kind of mutex, by all that is chosen as it is made.
+/// A kind of mutex: all that is chosen when it is made.
 #[derive(Clone, Copy, Debug)]
 struct Sort {
     flavour: PosixFlavour,
@@ -63,18 +63,19 @@ impl Sort {
         self.flavour == PosixFlavour::PriorityInheriting
     }
 
-    /// Whether it knows who holds it.
+    /// Whether it knows which thread holds it.
     fn has_owner(self) -> bool {
         self.is_pi() || self.kind != Kind::Normal
     }
 
-    /// How many entries in our table a thread has that waits for it.
+    /// How many entries a thread that waits for it has in our table.
     fn entries(self) -> usize {
         usize::from(self.scope == Scope::Private && !self.is_pi())
     }
 }
 
-/// All of them; without the kernel's for ThreadSanitizer, which does not see what the kernel orders (`scripts/sanitizers`).
+/// All sorts. Under ThreadSanitizer without the kernel's, because it does not see what the kernel
+/// orders (`scripts/sanitizers`).
 fn every_sort() -> impl Iterator<Item = Sort> {
     let kernels_too = std::env::var_os("WAITWORD_TESTS_WITHOUT_PI").is_none();
     let is_wanted =
@@ -90,12 +91,12 @@ fn every_sort() -> impl Iterator<Item = Sort> {
     })
 }
 
-/// Those that lock and unlock alike whoever does it: one of each flavour and scope.
+/// Those that any thread can lock and unlock in the same way: one of each flavour and scope.
 fn every_normal_sort() -> impl Iterator<Item = Sort> {
     every_sort().filter(|sort| sort.kind == Kind::Normal)
 }
 
-/// Runs `test` for each, saying which one fails; `watchdog` hears of each.
+/// Runs `test` for each, and reports which one fails; `watchdog` gets a sign of life for each.
 fn with_every<S: Copy + std::fmt::Debug + std::panic::RefUnwindSafe>(
     sorts: impl Iterator<Item = S>,
     watchdog: &Watchdog,
@@ -132,18 +133,18 @@ impl Pairing {
         }
     }
 
-    /// Whether its waiters stand in our table.
+    /// Whether its waiters are queued in our table.
     fn is_in_table(self) -> bool {
         self.condvar == Scope::Private && !self.mutex.is_pi()
     }
 
-    /// How many entries in our table a thread has that waits on it.
+    /// How many entries a thread that waits on it has in our table.
     fn entries(self) -> usize {
         usize::from(self.is_in_table())
     }
 }
 
-/// All of them.
+/// All pairings.
 fn every_pairing() -> impl Iterator<Item = Pairing> {
     every_sort().flat_map(|mutex| {
         SCOPES
@@ -173,7 +174,7 @@ impl Pair {
         unsafe { self.condvar.wait(&self.mutex, deadline.as_ref()) }
     }
 
-    /// Waits once, and no longer; the wait's answer.
+    /// Waits exactly once. Returns the wait's answer.
     fn wait_once(&self, deadline: Option<Deadline>) -> Result<(), LockError> {
         self.mutex.lock();
         let result = self.wait_until(deadline);
@@ -181,7 +182,7 @@ impl Pair {
         result
     }
 
-    /// Waits for something to be ready, and takes it.
+    /// Waits until something is ready, and takes it.
     fn take(&self) {
         self.mutex.lock();
         self.waiting.fetch_add(1, SeqCst);
@@ -193,14 +194,15 @@ impl Pair {
         unlock(&self.mutex);
     }
 
-    /// Makes so many ready.
+    /// Makes `count` more ready.
     fn add(&self, count: usize) {
         self.mutex.lock();
         self.ready.fetch_add(count, SeqCst);
         unlock(&self.mutex);
     }
 
-    /// Blocks until so many are about to take; with the mutex had since they said so, they wait.
+    /// Blocks until `count` threads are about to take. Since the mutex was held after they
+    /// announced that, they wait.
     fn until_waiting(&self, count: usize) {
         loop {
             self.mutex.lock();

@@ -1,4 +1,5 @@
-//! Locks and fork: a child has a copy of every mutex and condvar, with the marks of threads that it does not have.
+//! Locks and fork: a child has a copy of every mutex and condvar, with the marks of threads that do
+//! not exist in it.
 
 mod common;
 
@@ -11,7 +12,7 @@ use waitword::{
     Deadline, Kind, LockError, PosixFlavour, PosixMutexOptions, RawCondvar, RawPosixMutex, table,
 };
 
-/// What a child complains of, as its exit status.
+/// The child's complaint, as its exit status.
 const NOT_FREE: i32 = 11;
 const NOT_TAKEN: i32 = 12;
 const NOT_EXCLUDED: i32 = 13;
@@ -38,7 +39,8 @@ fn soon() -> Deadline {
     Deadline::after(Duration::from_millis(2))
 }
 
-/// Threads that take a mutex again and again until this is dropped, in a hurry or for good.
+/// Threads that take a mutex again and again until this is dropped, with short deadlines or
+/// without.
 struct Crowd {
     over: Arc<AtomicBool>,
     threads: Vec<BareThread>,
@@ -87,7 +89,8 @@ impl Drop for Crowd {
     }
 }
 
-/// In a child: threads of its own take turns at it, some with deadlines; then it is free, and can be destroyed.
+/// In a child: threads of its own take turns at it, some with deadlines. Then it is free, and can
+/// be destroyed.
 fn is_as_good_as_new(mutex: &'static RawPosixMutex) -> Result<(), i32> {
     static TURNS: AtomicUsize = AtomicUsize::new(0);
     TURNS.store(0, SeqCst);
@@ -98,7 +101,7 @@ fn is_as_good_as_new(mutex: &'static RawPosixMutex) -> Result<(), i32> {
                     if turn % 5 != 0 || mutex.lock_until(soon()).is_err() {
                         mutex.lock();
                     }
-                    // Not in one step: a second thread in here would lose a turn.
+                    // Not in one step: a second thread inside would lose a turn.
                     let turns = TURNS.load(SeqCst);
                     if turn % 20 == 0 {
                         std::thread::yield_now();
@@ -128,7 +131,8 @@ fn status(result: Result<(), i32>) -> i32 {
     result.err().unwrap_or(0)
 }
 
-/// The thread that forks holds it, others wait and one of them is awake. The child gives it back, and has it.
+/// The thread that forks holds it; other threads wait, and one of them is awake. The child unlocks
+/// it, and can lock it.
 #[test]
 fn a_child_unlocks_what_its_thread_held() {
     let _watchdog = watchdog("a_child_unlocks_what_its_thread_held");
@@ -137,7 +141,7 @@ fn a_child_unlocks_what_its_thread_held() {
         let _crowd = Crowd::at(mutex, 4);
         for round in 0..40 {
             mutex.lock();
-            // Now they are about to park, now they all have.
+            // In some rounds they are about to park, in others they all have.
             (0..round * 500).for_each(|_| std::hint::spin_loop());
             if round % 4 == 3 {
                 std::thread::sleep(Duration::from_millis(2));
@@ -157,7 +161,7 @@ fn a_child_unlocks_what_its_thread_held() {
                     return NOT_FREE;
                 }
                 if round % 8 == 7 {
-                    // Nothing of the parent's waiters is in the way.
+                    // No trace of the parent's waiters is in the way.
                     return status(mutex.destroy().map_err(|_| NOT_DESTROYED));
                 }
                 status(is_as_good_as_new(mutex))
@@ -167,8 +171,8 @@ fn a_child_unlocks_what_its_thread_held() {
     }
 }
 
-/// Forked at any moment by a thread that does not hold it: either somebody did, and it stays held, or it is free
-/// whatever marks there are.
+/// Forked at a random moment by a thread that does not hold it. Either another thread did, and it
+/// stays held, or it is free, whatever marks it has.
 #[test]
 fn a_child_finds_it_held_or_free() {
     let _watchdog = watchdog("a_child_finds_it_held_or_free");
@@ -193,7 +197,7 @@ fn a_child_finds_it_held_or_free() {
     }
 }
 
-/// Those for whom a successor was asleep or awake, without a lock or unlock in between.
+/// Those for which a successor was asleep or awake, without a lock or unlock in between.
 #[test]
 fn a_free_one_is_destroyed_whatever_marks_it_has() {
     let _watchdog = watchdog("a_free_one_is_destroyed_whatever_marks_it_has");
@@ -213,7 +217,7 @@ fn a_free_one_is_destroyed_whatever_marks_it_has() {
     }
 }
 
-/// A child of a child of a child: the number that stands for a successor is another one in each.
+/// A child of a child of a child: the number that denotes a successor is a different one in each.
 #[test]
 fn grandchildren_have_successors_of_their_own() {
     let _watchdog = watchdog("grandchildren_have_successors_of_their_own");
@@ -244,7 +248,7 @@ fn grandchildren_have_successors_of_their_own() {
     }
 }
 
-/// What has an owner knows that a child's thread is another.
+/// A mutex with an owner knows that a child's thread is another thread.
 #[test]
 fn a_child_does_not_own_what_its_parent_s_thread_holds() {
     let _watchdog = watchdog("a_child_does_not_own_what_its_parent_s_thread_holds");
@@ -258,7 +262,7 @@ fn a_child_does_not_own_what_its_parent_s_thread_holds() {
             let mutex = options.build_raw();
             mutex.lock();
             in_child(way, || {
-                // SAFETY: it can tell.
+                // SAFETY: the call can check.
                 let unlocked = unsafe { mutex.unlock_checked() };
                 match (unlocked, mutex.try_lock_checked()) {
                     (Err(LockError::NotOwner), Err(LockError::Busy)) => 0,
@@ -266,7 +270,7 @@ fn a_child_does_not_own_what_its_parent_s_thread_holds() {
                 }
             });
             unlock(&mutex);
-            // A free one is anybody's.
+            // Any thread may take a free one.
             in_child(way, || {
                 mutex.lock();
                 unlock(&mutex);
@@ -276,7 +280,7 @@ fn a_child_does_not_own_what_its_parent_s_thread_holds() {
     }
 }
 
-/// Threads wait on a condvar; the child has none of them, and uses condvar and mutex for itself.
+/// Threads wait on a condvar. The child has none of them, and uses condvar and mutex for itself.
 #[test]
 fn nobody_waits_on_a_child_s_condvar() {
     let _watchdog = watchdog("nobody_waits_on_a_child_s_condvar");
@@ -295,14 +299,14 @@ fn nobody_waits_on_a_child_s_condvar() {
                 owned.lock();
                 waiting.fetch_add(1, SeqCst);
                 while over.load(SeqCst) == 0 {
-                    // SAFETY: the mutex is held, and there is only this one.
+                    // SAFETY: the mutex is held, and there is no other.
                     unsafe { condvar.wait(owned, None) }.unwrap();
                 }
                 unlock(owned);
                 0
             })
         });
-        // With the mutex had, those who have said so wait.
+        // Since the mutex was held, the threads that announced their wait do wait.
         until(|| {
             owned.lock();
             let all = waiting.load(SeqCst) == 3;
@@ -357,7 +361,7 @@ fn is_waited_on(condvar: &'static RawCondvar, mutex: &'static RawPosixMutex) -> 
     }
 }
 
-/// The mutex of the parent's waiters is gone in the child, and the condvar is still there.
+/// In the child, the mutex of the parent's waiters is gone, but the condvar is still there.
 #[test]
 fn a_child_s_signal_does_not_look_at_the_mutex_of_the_dead() {
     let _watchdog = watchdog("a_child_s_signal_does_not_look_at_the_mutex_of_the_dead");
@@ -385,7 +389,7 @@ fn a_child_s_signal_does_not_look_at_the_mutex_of_the_dead() {
         unlock(mutex);
         0
     });
-    // With the mutex had, whoever has said so waits.
+    // Since the mutex was held, the thread that announced its wait does wait.
     until(|| {
         mutex.lock();
         let waits = WAITING.load(SeqCst) == 1;
@@ -393,7 +397,7 @@ fn a_child_s_signal_does_not_look_at_the_mutex_of_the_dead() {
         waits
     });
     in_child(Way::Fork, || {
-        // SAFETY: in the child nobody uses it.
+        // SAFETY: in the child no thread uses it.
         unsafe { libc::munmap(std::ptr::from_ref(mutex).cast_mut().cast(), PAGE) };
         match (
             CONDVAR.notify_one(),

@@ -1,15 +1,20 @@
-//! Nothing grows: many operations of every kind, with threads and objects coming and going and addresses that were never used
-//! before, and after it the process is as large as after the first tenth.
+//! Nothing grows: after many operations of every kind, with threads and objects that come and go
+//! and with addresses that were never used before, the process is as large as after the first
+//! tenth.
 //!
 //! ```text
-//!   cargo test -p waitword --test long_run                                         a million
-//!   cargo test -p waitword --test long_run --release -- --ignored --nocapture      a hundred million: some minutes
+//!   cargo test -p waitword --test long_run
+//!       a million
+//!   cargo test -p waitword --test long_run --release -- --ignored --nocapture
+//!       a hundred million: some minutes
 //! ```
 //!
-//! What is compared: memory and mappings as the kernel counts them, the table, the parkers, the kernel's own hash table of this
-//! process, and whether anybody is still counted or has a parker when all threads have ended.
+//! The test compares memory and mappings as the kernel counts them, the table, the parkers, the
+//! kernel's own hash table of this process, and whether any thread is still counted or has a parker
+//! when all threads have ended.
 //!
-//! A test that cannot fail shows nothing: the same is run with something left behind on purpose, and must complain.
+//! A test that cannot fail shows nothing. So the same is run with something left behind on purpose,
+//! and must complain.
 
 mod common;
 #[path = "long_run/size.rs"]
@@ -23,13 +28,13 @@ use size::Size;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use team::{Ground, Leak};
 
-/// Teams that are at it at once.
+/// How many teams run at the same time.
 const TEAMS: usize = 3;
-/// One in so many is of many threads, the others are of two.
+/// One team in this many has many threads, the others have two.
 const CROWD_EVERY: u64 = 64;
 const CROWD: usize = 30;
 
-/// Lets teams come and go until there were that many operations.
+/// Runs teams until there were this many operations.
 fn operate(ground: &Ground, operations: u64, leak: Option<Leak>) -> u64 {
     let done = AtomicU64::new(0);
     let number = AtomicU64::new(0);
@@ -47,10 +52,10 @@ fn operate(ground: &Ground, operations: u64, leak: Option<Leak>) -> u64 {
     done.into_inner()
 }
 
-/// What has grown after the first tenth of so many operations.
+/// What has grown after the first tenth of this many operations.
 fn growth(operations: u64, leak: Option<Leak>) -> Vec<String> {
     let ground = Ground::new();
-    // All who can ever be there at once meet, at its barrier.
+    // All threads that can ever exist at once meet, at a barrier.
     let mut done = ground.team(TEAMS * CROWD, 1, None);
     done += operate(&ground, operations / 10, leak);
     let before = Size::now();

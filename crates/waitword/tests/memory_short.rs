@@ -1,7 +1,8 @@
-//! Without memory for a table, for parkers, for growth: waits and wakes go on, and nothing is lost.
+//! Without memory for a table, for parkers, or for growth: waits and wakes continue, and nothing is
+//! lost.
 //!
-//! Each test is a process of its own, whose address space is limited once its threads have started (which
-//! takes memory, for their stacks).
+//! Each test is a process of its own, whose address space is limited once its threads have started
+//! (which takes memory, for their stacks).
 
 mod common;
 
@@ -12,7 +13,7 @@ use std::sync::{Barrier, mpsc};
 use std::time::Duration;
 use waitword::{Deadline, Error, Futex, table, wait_any};
 
-/// From now on, no mapping can be made, until dropped.
+/// No mapping can be made until this is dropped.
 struct NoMemory(libc::rlimit);
 
 impl NoMemory {
@@ -70,7 +71,7 @@ fn the_first_use_without_memory() {
                 }
             }
             started.wait();
-            // Nobody has used the table yet.
+            // No thread has used the table yet.
             assert_eq!(table::buckets(), 0);
             let no_memory = NoMemory::begin();
             barrier.wait();
@@ -91,7 +92,8 @@ fn the_first_use_without_memory() {
             let mixed = [a.expecting(0), Futex::shared(&WORDS[1]).expecting(0)];
             assert_eq!(wait_any(&mixed, Some(soon)), Err(Error::OutOfMemory));
 
-            // They stand in the reserve; then there is memory again, and one more waits.
+            // They wait in the reserve table; then there is memory again, and one more thread
+            // waits.
             barrier.wait();
             until(|| waiting() == WORDS.len() * EACH);
             drop(no_memory);
@@ -126,7 +128,7 @@ fn growth_without_memory() {
                 });
             }
             barrier.wait();
-            // The usual table, and parkers for a few.
+            // The usual table, and parkers for a few threads.
             let soon = Deadline::after(Duration::from_millis(1));
             assert_eq!(
                 Futex::private(&WORDS[0]).wait_until(0, soon),
@@ -144,7 +146,7 @@ fn growth_without_memory() {
                     Ok(THREADS / WORDS.len())
                 );
             }
-            // Again, and memory comes back while they sleep.
+            // Again, and memory becomes available while they sleep.
             barrier.wait();
             until(|| waiting() == THREADS);
             drop(no_memory);
@@ -160,7 +162,7 @@ fn growth_without_memory() {
     });
 }
 
-/// Hand-overs between threads that have no parkers: each wake must be noticed.
+/// Hand-offs between threads that have no parkers: each wake must be noticed.
 #[test]
 fn traffic_without_memory() {
     in_fresh_process("traffic_without_memory", || {

@@ -1,8 +1,8 @@
 //! Words that name the NUMA node of their waiters: `NumaWord`, and futex2's NUMA flag.
 //!
-//! In the library the node is part of what identifies a private word: a wake through the [`NumaWord`] does not
-//! find who waits on its plain word, nor the other way round. (The kernel's answer there depends on how
-//! words are hashed, so it is not compared.)
+//! In the library the node is part of what identifies a private word. A wake through the
+//! [`NumaWord`] does not find a thread that waits on its plain word, or the other way round. (The
+//! kernel's answer there depends on how words are hashed, so it is not compared.)
 
 mod support;
 
@@ -17,7 +17,7 @@ use support::watchdog::watch;
 use waitword::door::{NUMA, SIZE_U8, SIZE_U16, SIZE_U32, SIZE_U64, Waitv};
 use waitword::{Deadline, Error, Futex, NumaWord, Op, WakeOp, probe, wait_any};
 
-/// A word that holds `value` with this node, -1 and the like.
+/// A word that holds `value`, with this node, -1 or another.
 fn pair<A: Atomic>(value: u64, node: u64) -> NumaWord<A> {
     let pair = NumaWord::<A>::default();
     pair.value.set(value);
@@ -65,7 +65,7 @@ fn minus_one_becomes_the_callers_node_at<A: Atomic>() {
         let node = pair.node.get();
         assert_ne!(node, A::ALL_BITS, "{} bits", A::BITS);
         assert!(node < 64, "node {node}");
-        // It stays there.
+        // It keeps that node.
         call(&pair);
         assert_eq!(pair.node.get(), node);
     }
@@ -79,7 +79,7 @@ fn a_node_that_does_not_exist_is_refused() {
 
 fn a_node_that_does_not_exist_is_refused_at<A: Atomic>() {
     let good = pair::<A>(0, A::ALL_BITS);
-    // No machine has this one.
+    // No machine has this node.
     let bad = pair::<A>(0, A::ALL_BITS - 1);
     let (good, bad_futex) = (Futex::numa(&good), Futex::numa(&bad));
     let set = WakeOp::new(Op::Set, A::value(5));
@@ -150,7 +150,7 @@ fn waiters_move_at<A: Atomic>() {
         });
         assert_eq!(crew.settle(), []);
     }
-    // The same address, but another place: they do move.
+    // The same address, but another place, so they do move.
     assert_eq!(plain.requeue(on_node, 0, 2), Ok(2));
     assert_eq!(plain.wake(usize::MAX), Ok(0));
     assert_eq!(on_node.wake(1), Ok(1));
@@ -161,10 +161,11 @@ fn waiters_move_at<A: Atomic>() {
     assert_eq!(crew.settle(), [(1, Ok(0))]);
 }
 
-/// A process's nodes may be changed while it runs (`cpuset(7)`), and the next table then lies on others.
+/// A process's nodes may be changed while it runs (`cpuset(7)`), and the next table is then on
+/// other nodes.
 ///
-/// Wants to be alone in its process, with `WAITWORD_CPUSET` naming a directory of cgroup v2 whose `cpuset.mems` it may set
-/// on a machine with nodes 0 to 3: `scripts/qemu numa` makes one.
+/// Must be alone in its process, on a machine with nodes 0 to 3, with `WAITWORD_CPUSET` naming a
+/// directory of cgroup v2 whose `cpuset.mems` it may set: `scripts/qemu numa` provides that.
 #[test]
 #[ignore = "needs four nodes and a cpuset of its own: scripts/qemu numa"]
 fn a_waiter_is_found_though_the_nodes_have_changed() {
@@ -190,7 +191,7 @@ fn a_waiter_is_found_though_the_nodes_have_changed() {
 
 const SIZES: &[u32] = &[SIZE_U8, SIZE_U16, SIZE_U32, SIZE_U64];
 
-/// The word `number`, with this in the node word behind it.
+/// The word `number`, with this value in the node word after it.
 fn with_node(c: &Calls, number: usize, node: u64) -> usize {
     let word = c.word(number);
     c.set(word + c.bytes(), node);
@@ -226,7 +227,7 @@ fn entry(c: &Calls, word: usize, val: u64) -> Waitv {
 #[test]
 fn through_futex2() {
     let _watchdog = watch("through_futex2");
-    // Shared words on nodes are the kernel's own, which knows 32 bits, or (before 6.16) none of them.
+    // Shared words on nodes are the kernel's own, which knows only 32 bits, or (before 6.16) none.
     let cases = cases().into_iter().map(|case| {
         case.only(|c| {
             let by_kernel = c.bits() == 32 && probe::futex2_numa().is_there();

@@ -1,6 +1,7 @@
-//! Kernels that lack what newer ones have, on whatever kernel this is: a filter of system calls (seccomp(2)) answers as Linux 5.10
-//! does, and everything works that can; what cannot is refused at once. `scripts/old-kernel` runs the other test programs so,
-//! `scripts/qemu old` all of them on a real one.
+//! Kernels that lack newer features, on any kernel: a filter of system calls (seccomp(2)) answers
+//! like Linux 5.10. Everything that can work must work; what cannot must be refused at once.
+//! `scripts/old-kernel` runs the other test programs in this way, and `scripts/qemu old` runs all
+//! of them on a real old kernel.
 //!
 //! | since | what | here |
 //! |-------|------|------|
@@ -28,16 +29,16 @@ use waitword::{
 
 const FUTEX_LOCK_PI2: u32 = 13;
 const PR_FUTEX_HASH: u32 = 78;
-/// If the call's number is this: the answer.
+/// Answers with an error if the call has this number.
 const fn refuse(call: libc::c_long, error: i32) -> [sock_filter; 2] {
     [unless(call as u32, 1), answer(error)]
 }
 
-/// From here on this thread, and those that it starts, see Linux 5.10's futexes.
+/// From here on this thread, and the threads that it starts, see the futexes of Linux 5.10.
 fn become_old() {
     let mut filter = vec![load(NUMBER)];
     filter.extend(refuse(libc::SYS_futex_waitv, libc::ENOSYS));
-    // futex_wake, futex_wait, futex_requeue: the same numbers everywhere.
+    // futex_wake, futex_wait, futex_requeue: the same numbers on every architecture.
     for call in [454, 455, 456] {
         filter.extend(refuse(call, libc::ENOSYS));
     }
@@ -64,7 +65,7 @@ fn become_old() {
     seccomp::install(filter);
 }
 
-/// Runs a test in a process of its own that is old from its first futex on.
+/// Runs a test in a process of its own, which is on an old kernel from its first futex on.
 fn on_an_old_kernel(test: &'static str, check: impl FnOnce()) {
     in_fresh_process(test, || {
         become_old();
@@ -121,7 +122,7 @@ fn what_needs_futex_waitv_is_refused_and_the_rest_works() {
         ];
         assert_eq!(wait_any(&mixed, None), Err(Error::Unsupported));
         assert_eq!(waitword::table::snapshot(&mut []).counted, 0);
-        // Wakes and the other sizes are as ever.
+        // Wakes and the other sizes work as usual.
         assert_eq!(Futex::shared(&wide).wake(1), Ok(0));
         assert_eq!(
             Futex::shared(&word).wait_until(0, soon()),
@@ -173,7 +174,7 @@ fn the_door_has_futex2_where_the_kernel_has_not() {
     });
 }
 
-/// FUTEX_LOCK_PI knows the wall clock only.
+/// FUTEX_LOCK_PI knows only the wall clock.
 #[test]
 fn a_priority_mutex_has_deadlines_on_both_clocks() {
     let test = "a_priority_mutex_has_deadlines_on_both_clocks";
@@ -211,7 +212,8 @@ fn a_priority_mutex_has_deadlines_on_both_clocks() {
     });
 }
 
-/// With neither the kernel's table nor its futex2: more sleepers than one group, in every kind of wait.
+/// With neither the kernel's table nor its futex2: more sleepers than one group, in every kind of
+/// wait.
 #[test]
 fn a_herd_is_woken_and_moved() {
     on_an_old_kernel("a_herd_is_woken_and_moved", || {

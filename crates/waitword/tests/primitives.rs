@@ -1,5 +1,5 @@
-//! Semaphores, barriers, once, events, latches, and wait and notify on the standard atomics: what they promise,
-//! alone, in crowds, beside signals and forks, and between processes.
+//! Semaphores, barriers, once, events, latches, and wait and notify on the standard atomics: what
+//! they promise, alone, with many threads, with signals and forks, and between processes.
 
 mod common;
 mod support;
@@ -40,12 +40,12 @@ fn soon() -> Deadline {
     Deadline::after(Duration::from_millis(2))
 }
 
-/// Entries in our table of a thread that waits.
+/// Entries in our table of a waiting thread.
 fn entries(scope: Scope) -> usize {
     usize::from(scope == Scope::Private)
 }
 
-/// The answer of a thread of a crew that said yes or no.
+/// The answer of a crew's thread that returned a yes or a no.
 fn answer(yes: bool) -> Answer {
     Ok(usize::from(yes))
 }

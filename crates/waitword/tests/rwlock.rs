@@ -1,5 +1,5 @@
-//! The reader/writer lock: exclusion in crowds, nobody starved, reading again while one reads, freed right after it was
-//! given back, between processes of which some are killed, and in forked children.
+//! The reader/writer lock: exclusion with many threads, no starvation, recursive reading, freed
+//! right after its release, between processes of which some are killed, and in forked children.
 
 mod common;
 mod support;
@@ -15,7 +15,7 @@ mod turns;
 
 use waitword::{Preference, Scope};
 
-/// Every kind of lock that there is.
+/// Every kind of lock.
 const KINDS: [(Preference, Scope); 4] = [
     (Preference::Reader, Scope::Private),
     (Preference::Writer, Scope::Private),

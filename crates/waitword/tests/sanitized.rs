@@ -1,5 +1,5 @@
-//! Defects on purpose, which `scripts/sanitizers` wants reported before it believes that there are no others. Ignored
-//! everywhere else.
+//! Deliberate defects, which `scripts/sanitizers` requires to be reported before it trusts that
+//! there are no others. Ignored everywhere else.
 
 use std::cell::UnsafeCell;
 use std::hint::black_box;
@@ -9,11 +9,11 @@ use waitword::Mutex;
 
 struct Unguarded(UnsafeCell<u64>);
 
-// SAFETY: it is not: that is what is to be found.
+// SAFETY: it is not safe; that is the defect to be found.
 unsafe impl Sync for Unguarded {}
 
-/// Two threads write, and only one holds the mutex. They meet before: a thread that begins when another has ended may
-/// have heard of all that it did.
+/// Two threads write, and only one holds the mutex. They meet before that: a thread that begins
+/// after another has ended may be ordered after everything that the other did.
 #[test]
 #[ignore = "a defect, for ThreadSanitizer"]
 fn planted_race() {
@@ -33,19 +33,19 @@ fn planted_race() {
     });
 }
 
-/// A mutex is locked that was freed.
+/// A freed mutex is locked.
 #[test]
 #[ignore = "a defect, for AddressSanitizer"]
 fn planted_use_after_free() {
     let mutex = black_box(Box::into_raw(Box::new(Mutex::new(0))));
-    // SAFETY: the first is right; the second is what is to be found.
+    // SAFETY: the first is correct; the second is the defect to be found.
     unsafe {
         drop(Box::from_raw(mutex));
         drop((*mutex).lock());
     }
 }
 
-/// Memory is forgotten.
+/// Memory is leaked.
 #[test]
 #[ignore = "a defect, for LeakSanitizer"]
 fn planted_leak() {

@@ -1,5 +1,4 @@
-//! Crowds of waiters and wakers at every width and in both worlds, and the bugs that others had in their
-//! futexes.
+//! Many waiters and wakers at every width and in both scopes, and bugs of other futexes.
 
 mod support;
 
@@ -13,7 +12,8 @@ mod historic_races;
 use support::atomic::Atomic;
 use waitword::{Futex, Scope, probe};
 
-/// In which this kernel can wait for such words: before Linux 5.16 not for shared ones of 64 bits.
+/// The scopes in which this kernel can wait for such words: before Linux 5.16, not shared words of
+/// 64 bits.
 fn scopes<A: Atomic>() -> impl Iterator<Item = Scope> {
     let can_share = A::BITS < 64 || probe::futex_waitv().is_there();
     let shared = can_share.then_some(Scope::Shared);

@@ -1,5 +1,5 @@
-//! The cargo feature `send_guard`: a guard is dropped by another thread than locked, of each lock
-//! whose guards may be sent.
+//! The cargo feature `send_guard`: a guard is dropped by a thread other than the one that locked,
+//! for each lock whose guards may be sent.
 
 mod support;
 
@@ -12,7 +12,7 @@ use support::crew::Crew;
 use support::watchdog::watch;
 use waitword::*;
 
-/// As with parking_lot's feature: what a guard lends must be sendable, and a reentrant mutex knows
+/// As with parking_lot's feature: what a guard lends must be `Send`, and a reentrant mutex knows
 /// its thread.
 const _: () = {
     assert!(impls!(MutexGuard<'static, u32>: Send) && !impls!(MutexGuard<'static, Rc<()>>: Send));
@@ -28,14 +28,14 @@ const _: () = {
     assert!(!impls!(RobustAccess<'static, u32>: Send));
 };
 
-/// Another thread drops what is sent, and then others wait for it no longer.
+/// Another thread drops what is sent. After that no other thread waits for it any longer.
 fn dropped_elsewhere<G: Send>(guard: G) {
     std::thread::scope(|scope| {
         scope.spawn(move || drop(guard)).join().unwrap();
     });
 }
 
-/// One waits for the lock while its guard travels.
+/// One thread waits for the lock while its guard travels.
 fn travels<L: Send + Sync + 'static, G: Send>(
     lock: L,
     entries: usize,
@@ -97,7 +97,7 @@ fn a_rwlock_is_unlocked_by_another_thread() {
     }
 }
 
-/// A condition variable waits with the guard that another thread locked, and gives it back.
+/// A condition variable waits with the guard that another thread locked, and returns it.
 #[test]
 fn a_wait_with_another_thread_s_guard() {
     let _watchdog = watch("a_wait_with_another_thread_s_guard");
@@ -108,15 +108,15 @@ fn a_wait_with_another_thread_s_guard() {
         CONDVAR.wait_while(&mut guard, |ready| !*ready);
         guard
     });
-    // It can be locked once the wait has given it back.
+    // It can be locked once the wait has released it.
     *MUTEX.lock() = true;
     CONDVAR.notify_one();
     assert!(*waiter.join().unwrap());
     assert!(!MUTEX.is_locked());
 }
 
-/// Read guards, by the word and by slots, are dropped by whichever thread gets them. When all are
-/// gone nothing holds the lock.
+/// Read guards, taken through the word and as visible readers, are dropped by whichever thread
+/// receives them. When all are gone nothing holds the lock.
 #[test]
 fn readers_exchange_their_guards_beside_writers() {
     let _watchdog = watch("readers_exchange_their_guards_beside_writers");

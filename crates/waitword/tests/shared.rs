@@ -1,7 +1,8 @@
-//! Process-shared words: waits and wakes between processes that map one file at addresses of their own.
+//! Process-shared words: waits and wakes between processes that map one file at different
+//! addresses.
 //!
-//! Other processes are forked; what they do is short and allocates nothing. Their answer is their exit
-//! status (`processes.rs`).
+//! Other processes are forked. What they do is short and allocates nothing. Their answer is their
+//! exit status (`processes.rs`).
 
 mod support;
 
@@ -27,18 +28,18 @@ use waitword::Error;
 
 const LENGTH: usize = 4096;
 
-/// Whether this kernel cannot wait for shared words of this size, by itself or among others: before Linux 5.16 not for 64 bits. That
-/// it is refused then is shown in `old_kernel.rs`.
+/// Whether this kernel cannot wait for shared words of this size, alone or among others: before
+/// Linux 5.16, it cannot for 64 bits. `old_kernel.rs` shows that such a wait is refused.
 fn cannot_wait<A: Atomic>() -> bool {
     A::BITS == 64 && !waitword::probe::futex_waitv().is_there()
 }
 
-/// Whether this kernel cannot wait for several words of which some are shared.
+/// Whether this kernel cannot wait for several words some of which are shared.
 fn cannot_wait_for_many() -> bool {
     !waitword::probe::futex_waitv().is_there()
 }
 
-/// A file in memory, and this process's view of it.
+/// A file in memory, and this process's mapping of it.
 struct SharedFile {
     file: OwnedFd,
     here: Mapping,
@@ -58,15 +59,17 @@ impl SharedFile {
 
     /// The atomics `offset` bytes in.
     fn get<T: Sync>(&self, offset: usize) -> &T {
-        // SAFETY: the tests ask for atomics and structures of them, each place as one type only.
+        // SAFETY: the tests ask for atomics and structures of them, and use each place with one
+        // type only.
         unsafe { self.here.get(offset) }
     }
 
-    /// Forks a process that maps the file once more, and so elsewhere, and does `body` with that.
+    /// Forks a process that maps the file again, at another address, and runs `body` with that
+    /// mapping.
     fn other_process(&self, body: impl FnOnce(&Elsewhere) -> Answer) -> Child {
         fork(|| {
             let there = Elsewhere(Mapping::of_file(&self.file, LENGTH));
-            // Ours is mapped here too, as it was copied.
+            // Our mapping exists here too, because it was copied.
             assert_ne!(there.0.at::<u8>(0), self.here.at::<u8>(0));
             exit_status(body(&there))
         })
@@ -105,7 +108,7 @@ fn answer_of(child: Child) -> Answer {
     }
 }
 
-/// A wait's answer, as that of a process.
+/// A wait's result, as the answer of a process.
 fn waited(result: Result<(), Error>) -> Answer {
     counted(result.map(|()| 0))
 }

@@ -1,4 +1,4 @@
-//! Signals: when a wait is interrupted, and wakes from handlers, wherever these have interrupted.
+//! Signals: when a wait is interrupted, and wakes from handlers, wherever they have interrupted.
 
 mod common;
 
@@ -17,12 +17,13 @@ extern "C" fn count(_signal: i32) {
     HANDLED.fetch_add(1, SeqCst);
 }
 
-/// Whether this kernel can wait for shared words of 64 bits, and for shared words among others: not before Linux 5.16.
+/// Whether this kernel can wait for shared words of 64 bits, and for shared words among others: not
+/// before Linux 5.16.
 fn has_waitv() -> bool {
     probe::futex_waitv().is_there()
 }
 
-/// Runs `wait` in a thread that is signalled until it returns; what it returned.
+/// Runs `wait` in a thread that is signalled until it returns. Returns its result.
 fn signalled<T: Send>(number: i32, wait: impl FnOnce() -> T + Send) -> T {
     let thread = AtomicI32::new(0);
     std::thread::scope(|scope| {
@@ -30,7 +31,7 @@ fn signalled<T: Send>(number: i32, wait: impl FnOnce() -> T + Send) -> T {
             thread.store(thread_number(), SeqCst);
             wait()
         });
-        // A signal that comes just before the sleep interrupts nothing, so there are several.
+        // A signal that comes just before the sleep interrupts nothing, so several are sent.
         until(|| {
             match thread.load(SeqCst) {
                 0 => {}
@@ -162,7 +163,8 @@ fn with_sa_restart_a_wait_with_a_deadline_is_interrupted() {
     assert_eq!(signalled(number, any), Err(Error::Interrupted));
 }
 
-/// futex_waitv is restarted even if it has a deadline, which is absolute; so are waits that stand on it.
+/// futex_waitv is restarted even if it has a deadline, which is absolute. So are waits that are
+/// built on it.
 #[test]
 fn with_sa_restart_waits_on_the_kernels_waitv_keep_their_deadline() {
     let _watchdog = watchdog("with_sa_restart_waits_on_the_kernels_waitv_keep_their_deadline");
@@ -217,7 +219,8 @@ fn a_wake_from_a_handler_returns_what_it_has_woken() {
 static LINES: [AtomicU32; 12] = [const { AtomicU32::new(0) }; 12];
 static ELSEWHERE: AtomicU32 = AtomicU32::new(0);
 
-/// Each of `LINES` with a waiter, while `action` runs inside a bucket; all must have been woken in the end.
+/// Runs `action` inside a bucket, while each of `LINES` has a waiter. All waiters must be woken in
+/// the end.
 fn all_are_woken_by(lines: &'static [AtomicU32], action: fn()) {
     std::thread::scope(|scope| {
         for line in lines {
@@ -230,7 +233,7 @@ fn all_are_woken_by(lines: &'static [AtomicU32], action: fn()) {
     });
 }
 
-/// One test: they use the same words.
+/// One test, because all parts use the same words.
 #[test]
 fn a_handler_inside_a_bucket_has_its_wakes_delivered() {
     let _watchdog = watchdog("a_handler_inside_a_bucket_has_its_wakes_delivered");
@@ -243,15 +246,15 @@ fn a_handler_inside_a_bucket_has_its_wakes_delivered() {
         );
         assert_eq!(Futex::private(&LINES[0]).wake(1), Ok(0), "not yet known");
     });
-    // The mask goes with the wake.
+    // The mask travels with the wake.
     all_are_woken_by(&LINES[..1], || {
         let mask = |bits| waitword::Mask::new(bits).expect("some bits");
         assert_eq!(Futex::private(&LINES[0]).wake_mask(1, mask(2)), Ok(0));
     });
-    // As many as there is room for, and more: then everybody is woken.
+    // As many as there is room for, and more: then all waiters are woken.
     all_are_woken_by(&LINES[..8], || wake_each(&LINES[..8]));
     all_are_woken_by(&LINES, || wake_each(&LINES));
-    // Those who should be moved are woken.
+    // Waiters that should be moved are woken.
     all_are_woken_by(&LINES[..1], || {
         let to = Futex::private(&ELSEWHERE);
         assert_eq!(Futex::private(&LINES[0]).requeue(to, 0, 1), Ok(0));
@@ -283,7 +286,8 @@ fn wake_each(lines: &[AtomicU32]) {
     }
 }
 
-/// While one thread is stopped inside a bucket, others go on, but for those who need that bucket.
+/// While one thread is stopped inside a bucket, the others continue, except those that need that
+/// bucket.
 #[test]
 fn a_holder_that_is_stopped_stops_no_other_bucket() {
     let _watchdog = watchdog("a_holder_that_is_stopped_stops_no_other_bucket");
@@ -321,11 +325,11 @@ fn a_holder_that_is_stopped_stops_no_other_bucket() {
     });
 }
 
-/// Tokens given by the handler, and not yet taken.
+/// Tokens that the handler has given, and that were not yet taken.
 static TOKENS: AtomicU32 = AtomicU32::new(0);
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 const TAKERS: usize = 3;
-/// How many each takes.
+/// How many each taker takes.
 const QUOTA: usize = 1_000;
 
 extern "C" fn give(_signal: i32) {
@@ -335,7 +339,8 @@ extern "C" fn give(_signal: i32) {
     }
 }
 
-/// `sem_post` from a timer's handler, on the word that the interrupted thread itself waits on and wakes.
+/// `sem_post` from a timer's handler, on the word that the interrupted thread itself waits on and
+/// wakes.
 #[test]
 fn a_fast_timer_loses_nothing() {
     let _watchdog = watchdog("a_fast_timer_loses_nothing");
@@ -369,7 +374,7 @@ fn take_one() {
     let _ = Futex::private(&TOKENS).requeue(Futex::private(&TOKENS), 0, 1);
 }
 
-/// A timer that signals the calling thread every 50 µs, until dropped.
+/// A timer that signals the calling thread every 50 µs, until it is dropped.
 struct Timer(libc::timer_t);
 
 impl Timer {

@@ -1,7 +1,7 @@
 //! Safe programs that must not reach the same memory twice, or reach it without the lock. None of
 //! these uses `unsafe`.
 //!
-//! The first five were possible once (CHANGELOG, "Fixed"). What does not compile stands in
+//! The first five were possible once (CHANGELOG, "Fixed"). Programs that must not compile are in
 //! `tests/does_not_compile`.
 
 #![deny(unsafe_code)]
@@ -23,16 +23,16 @@ use waitword::{FallibleMutexGuard, LockError, PiCondvar, PiMutex};
 /// Long enough for every wait here that must succeed.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Waits until threads that are about to lock this mutex, which is held, have queued in the kernel.
+/// Waits until threads that are about to lock this mutex, which is held, are queued in the kernel.
 fn until_queued(mutex: &PiMutex<u64>) {
-    // No test can see that queue. If a thread is late, it finds the dead owner's number: another
-    // way to the same error.
+    // A test cannot observe that queue. A thread that is late finds the dead owner's ID in the
+    // word, which leads to the same error.
     assert!(mutex.is_locked());
     thread::sleep(Duration::from_millis(100));
 }
 
-/// S1: a thread leaks its guard and ends while another thread waits. The kernel gives the waiter
-/// the lock.
+/// S1: a thread leaks its guard and ends while another thread waits. The kernel gives the lock to
+/// the waiter.
 #[test]
 fn a_dead_owner_s_borrow_of_a_priority_inheriting_mutex_stays_alone() {
     let _watchdog = watch("a_dead_owner_s_borrow_of_a_priority_inheriting_mutex_stays_alone");
@@ -55,14 +55,14 @@ fn a_dead_owner_s_borrow_of_a_priority_inheriting_mutex_stays_alone() {
     for waiter in waiters {
         assert_eq!(waiter.join().unwrap(), Err(LockError::OwnerDied));
     }
-    // Nor does any later lock get in, by whatever way.
+    // Nor can any later lock call succeed.
     assert_eq!(MUTEX.lock().unwrap_err(), LockError::OwnerDied);
     assert_eq!(MUTEX.try_lock().unwrap_err(), LockError::OwnerDied);
     assert_eq!(MUTEX.lock_for(LONG).unwrap_err(), LockError::OwnerDied);
     assert_eq!(*data, 1);
 }
 
-/// S1, with no thread waiting when the owner ends: its number stays in the word.
+/// S1, with no thread waiting when the owner ends: its ID stays in the word.
 #[test]
 fn a_dead_owner_that_nobody_waited_for_is_found_out() {
     let _watchdog = watch("a_dead_owner_that_nobody_waited_for_is_found_out");
@@ -74,7 +74,7 @@ fn a_dead_owner_that_nobody_waited_for_is_found_out() {
     assert_eq!(MUTEX.lock_for(LONG).unwrap_err(), LockError::OwnerDied);
 }
 
-/// S1, by way of a condition variable: a waiter that was moved to the mutex gets it from a dead
+/// S1, through a condition variable: a waiter that was moved to the mutex gets it from a dead
 /// owner.
 #[test]
 fn a_signalled_waiter_gets_nothing_from_a_dead_owner() {
@@ -97,8 +97,8 @@ fn a_signalled_waiter_gets_nothing_from_a_dead_owner() {
     assert_eq!(waiter.join().unwrap(), Err(LockError::OwnerDied));
 }
 
-/// S3: the mutex of a wait cannot be locked again, since its owner waits for another one that this
-/// thread holds.
+/// S3: the mutex of a wait cannot be locked again, because its owner waits for another mutex that
+/// this thread holds.
 #[test]
 fn a_wait_that_cannot_lock_its_mutex_again_returns_no_guard() {
     let _watchdog = watch("a_wait_that_cannot_lock_its_mutex_again_returns_no_guard");
@@ -112,7 +112,7 @@ fn a_wait_that_cannot_lock_its_mutex_again_returns_no_guard() {
         waits.send(()).unwrap();
         let waited = CONDVAR.wait_for(first, Duration::from_millis(500));
         let waited = waited.map(|(guard, _)| drop(guard));
-        // `first` is gone with the error: that the other thread holds it is what the error says.
+        // `first` is gone with the error, which reports that the other thread holds the mutex.
         let held = FIRST.try_lock().map(drop);
         drop(second);
         (waited, held)
@@ -128,7 +128,7 @@ fn a_wait_that_cannot_lock_its_mutex_again_returns_no_guard() {
     other.join().unwrap();
     assert_eq!(waited, Err(LockError::Deadlock));
     assert_eq!(held, Err(LockError::Busy));
-    // Both mutexes and the condition variable go on as before.
+    // Both mutexes and the condition variable work as before.
     let guard = FIRST.lock().unwrap();
     let (guard, timeout) = CONDVAR.wait_for(guard, Duration::ZERO).unwrap();
     assert!(timeout.timed_out());
@@ -136,8 +136,8 @@ fn a_wait_that_cannot_lock_its_mutex_again_returns_no_guard() {
     drop(SECOND.lock().unwrap());
 }
 
-/// S4: a second mutex is refused at the call, and those that wait with the first one are signalled
-/// as ever.
+/// S4: a second mutex is refused at the call, and threads that wait with the first one are
+/// signalled as usual.
 #[test]
 fn a_second_priority_inheriting_mutex_is_refused_before_anything_waits() {
     let _watchdog = watch("a_second_priority_inheriting_mutex_is_refused_before_anything_waits");
@@ -159,7 +159,7 @@ fn a_second_priority_inheriting_mutex_is_refused_before_anything_waits() {
     CONDVAR.notify_all();
     drop(go_on);
     waiter.join().unwrap().unwrap();
-    // With nobody waiting, another mutex is as good.
+    // With no waiter, another mutex is accepted.
     let guard = SECOND.lock().unwrap();
     let later = Instant::now();
     let (guard, timeout) = CONDVAR.wait_until(guard, later).unwrap();

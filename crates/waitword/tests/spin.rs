@@ -1,4 +1,5 @@
-//! Waiters that spin. The budget is the whole process's, so these tests have one to themselves.
+//! Waiters that spin. The budget belongs to the whole process, so these tests have a process of
+//! their own.
 
 mod support;
 
@@ -7,8 +8,8 @@ use support::atomic::Atomic;
 use support::watchdog::watch;
 use waitword::Futex;
 
-/// A wake that finds its waiter still awake, as it spins: with a budget that outlasts every test the waiter
-/// never sleeps, and must be woken all the same.
+/// A wake that finds its waiter still spinning. With a budget that outlasts every test the waiter
+/// never sleeps, and must be woken nevertheless.
 #[test]
 fn spinners_are_woken_and_counted() {
     let _watchdog = watch("spinners_are_woken_and_counted");

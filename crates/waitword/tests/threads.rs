@@ -1,5 +1,5 @@
-//! Many threads: those that end leave nothing behind, thousands asleep are all woken, in order of arrival, and
-//! real-time threads first.
+//! Many threads: threads that end leave nothing behind, thousands of sleepers are all woken, in
+//! order of arrival, and real-time threads first.
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::thread::{Builder, Scope};
 use std::time::Duration;
 use waitword::{Deadline, Error, Futex, table};
 
-/// A thread with a small stack: there will be thousands.
+/// A thread with a small stack, because there will be thousands.
 fn start<'scope>(scope: &'scope Scope<'scope, '_>, work: impl FnOnce() + Send + 'scope) {
     let builder = Builder::new().stack_size(64 << 10);
     builder.spawn_scoped(scope, work).expect("a thread");
@@ -57,7 +57,7 @@ fn threads_that_end_leave_nothing_behind() {
                 after_first = table::mapped_bytes();
             }
         }
-        // What a batch needs, which is not always the same; not what a hundred batches do.
+        // The memory that one batch needs, which varies; not that of a hundred batches.
         let bytes = table::mapped_bytes();
         assert!(
             bytes <= (64 << 10) + 512 * AT_ONCE,
@@ -108,7 +108,7 @@ fn two_thousand_asleep_on_as_many_words_are_all_woken() {
             }
             until(|| waiting() == THREADS);
             assert!(table::buckets() >= THREADS, "{} buckets", table::buckets());
-            // Each word has its own: its neighbour's wake is not for it.
+            // Each word has its own waiter: its neighbour's wake is not for it.
             for word in words
                 .iter()
                 .step_by(2)
@@ -122,8 +122,8 @@ fn two_thousand_asleep_on_as_many_words_are_all_woken() {
     });
 }
 
-/// Starts threads that wait on `word` one after the other, each once its predecessor stands in the table, and
-/// note their number once awake.
+/// Starts threads that wait on `word` one after another, each once its predecessor is queued in the
+/// table. Each notes its number once it is awake.
 fn queue_up<'scope>(
     scope: &'scope Scope<'scope, '_>,
     word: &'scope AtomicU32,
@@ -142,7 +142,7 @@ fn queue_up<'scope>(
     }
 }
 
-/// Wakes one after the other, each once its predecessor has noted its number.
+/// Wakes one after another, each once its predecessor has noted its number.
 fn wake_one_by_one(word: &AtomicU32, count: usize, awake: &Mutex<Vec<usize>>) {
     let already = awake.lock().expect("the list").len();
     for position in 0..count {
@@ -171,7 +171,7 @@ fn waiters_are_woken_in_order_of_arrival() {
     assert_eq!(order, [0, 1, 2, 3, 10, 11, 12, 13, 14, 4, 5, 6, 7, 8, 9]);
 }
 
-/// Makes the calling thread a real-time one; whether that is permitted.
+/// Makes the calling thread a real-time one. Returns whether that is permitted.
 fn become_real_time(priority: i32) -> bool {
     let parameter = libc::sched_param {
         sched_priority: priority,
@@ -188,7 +188,7 @@ fn real_time_waiters_go_first() {
         eprintln!("SKIPPED real_time_waiters_go_first: SCHED_FIFO is not permitted here");
         return;
     }
-    // By number: how real-time a waiter is.
+    // By number: the real-time priority of a waiter.
     const PRIORITIES: [i32; 8] = [0, 5, 0, 9, 5, 1, 0, 9];
     let (word, other) = (AtomicU32::new(0), AtomicU32::new(0));
     let awake = Mutex::new(Vec::new());

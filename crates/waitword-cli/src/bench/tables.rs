@@ -102,7 +102,7 @@ fn notes(report: &WorkloadReport) -> String {
                 case.name, case.repeated
             );
             if case.disturbed > 0 {
-                text += &format!("; {} kept despite other load on request", case.disturbed);
+                text += &format!("; {} kept on request despite other load", case.disturbed);
             }
             text.push('\n');
         }
@@ -262,7 +262,7 @@ pub(super) fn header(report: &Report) -> String {
     let repeated: usize = cases().map(|case| case.repeated).sum();
     let disturbed: usize = cases().map(|case| case.disturbed).sum();
     text += &format!(
-        "{:20} {}; {repeated} discarded because of other load, {disturbed} kept despite it on request\n",
+        "{:20} {}; {repeated} discarded because of other load, {disturbed} kept on request despite it\n",
         "rounds", report.rounds
     );
     text += &format!("{:20} {}\n", "confidence", how_sure(report.rounds));

@@ -1,6 +1,8 @@
-//! `better.txt`: the list of answers in which the drop-in may differ from glibc because it is better.
+//! `better.txt`: the list of answers in which the drop-in may differ from glibc because it is
+//! better.
 //!
-//! Each line is `PROGRAM CASE.WHAT | glibc's | ours | last version of glibc that gives it | reason`.
+//! Each line is `PROGRAM CASE.WHAT | glibc's | ours | last version of glibc that gives it |
+//! reason`.
 
 use crate::report::Report;
 use std::collections::BTreeSet;
@@ -62,7 +64,7 @@ impl Better {
                 && !ours.answers.contains_key(&entry.answer);
             let may_be = plain.was_skipped(&entry.answer) || cfg!(not(target_arch = "x86_64"));
             if entry.program == program && is_silent && !may_be {
-                wrong.push(format!("{}: listed, but nobody answers", entry.answer));
+                wrong.push(format!("{}: listed, but not answered", entry.answer));
             }
         }
         wrong

@@ -44,7 +44,7 @@ impl Report {
                 "answer" => {
                     report.answers.insert(case, text);
                 }
-                _ => panic!("{} says what nobody understands: {line}", program.name),
+                _ => panic!("{} printed an unknown line: {line}", program.name),
             }
         }
         for case in &output.cases {

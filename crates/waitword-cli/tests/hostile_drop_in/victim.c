@@ -1,7 +1,9 @@
-// Locks and waits on process-shared objects in a file that a hostile process has mapped too and writes over, with deadlines; beside that two
-// threads take turns on private ones, and their count must be exact.
+// Locks and waits, with deadlines, on process-shared objects in a file that a hostile process has
+// mapped, too, and overwrites. Meanwhile two threads take turns on private objects, and their count
+// must be exact.
 //
-// The file's first page is the hostile process's: an object in each 64 bytes. The second is left alone.
+// The hostile process overwrites the file's first page, which holds an object in each 64 bytes. It
+// leaves the second page alone.
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -56,7 +58,7 @@ static uint64_t next(uint64_t *state)
     return *state >> 11;
 }
 
-/// Within two milliseconds, or past.
+/// A time within two milliseconds. It may have passed when it is used.
 static struct timespec soon(clockid_t clock, uint64_t *dice)
 {
     struct timespec time;
@@ -84,7 +86,7 @@ static void operate(uint64_t *dice)
     case 1:
         if (pthread_mutex_trylock(mutex) == 0)
             pthread_mutex_unlock(mutex);
-        // Also of what is another's.
+        // Sometimes also unlock a mutex that another thread may hold.
         if (next(dice) % 16 == 0)
             pthread_mutex_unlock(mutex);
         break;
@@ -108,7 +110,8 @@ static void operate(uint64_t *dice)
         pthread_cond_broadcast(cond);
         break;
     default:
-        // Ours, and so the condition variable, too: all others are made such by the hostile process.
+        // A mutex of ours makes the condition variable ours, too. Otherwise only the hostile
+        // process turns condition variables into ours.
         if (pthread_mutex_lock(&private_mutex) == 0) {
             pthread_cond_clockwait(cond, &private_mutex, clock, &until);
             pthread_mutex_unlock(&private_mutex);
@@ -130,7 +133,7 @@ static struct {
     uint64_t turns, taken[2];
 } game = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, {0, 0}};
 
-/// Takes every second turn. Whoever ends lets the other one end.
+/// Takes every second turn. Ends within a second after `over` is set.
 static void *plays(void *number)
 {
     uintptr_t mine = (uintptr_t)number;
@@ -182,7 +185,7 @@ int main(int count, char **arguments)
 {
     if (count != 2)
         return 2;
-    // Longer than anything here takes on a busy machine.
+    // Longer than anything here takes on a loaded machine.
     alarm(60);
     int file = open(arguments[1], O_RDWR | O_CLOEXEC);
     char *memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -35,7 +35,8 @@ pub(crate) fn file_of(name: &str) -> String {
     }
 }
 
-/// Calls a function with integers and pointers. The function ignores arguments that it does not take.
+/// Calls a function with integers and pointers. The function ignores arguments that it does not
+/// take.
 ///
 /// # Safety
 /// The function's own contract holds, or the process may come to harm.
@@ -106,7 +107,8 @@ fn name(kind: Kind) -> &'static str {
     }
 }
 
-/// Initialises a free object. If `counts_for_two`, a semaphore or barrier makes its next caller wait.
+/// Initialises a free object. If `counts_for_two`, a semaphore or barrier makes its next caller
+/// wait.
 fn init(kind: Kind, sort: u8, object: u64, counts_for_two: bool) {
     let mut memory = [0_u64; 8];
     let attributes = (&raw mut memory) as u64;

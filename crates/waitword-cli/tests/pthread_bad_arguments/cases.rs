@@ -10,8 +10,8 @@ use std::fmt;
 pub(crate) struct Case {
     pub(crate) function: &'static Function,
     pub(crate) arguments: Vec<Value>,
-    /// Whether the answer must be glibc's. If not, the bytes mean nothing, or mean something else to
-    /// each library.
+    /// Whether the answer must be glibc's. If not, the bytes mean nothing, or mean something else
+    /// to each library.
     pub(crate) is_compared: bool,
     /// Whether this call may rightly never return.
     pub(crate) may_wait: bool,

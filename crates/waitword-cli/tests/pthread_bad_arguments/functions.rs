@@ -177,8 +177,8 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     waits(Number, "__pthread_once", ONCE),
 ];
 
-/// `tests/raw_futex` and `crates/waitword/tests/fuzz.rs` try `syscall`, with wrong arguments, too. The
-/// remaining functions pass their arguments to the C library unchanged, and most of them do not
+/// `tests/raw_futex` and `crates/waitword/tests/fuzz.rs` try `syscall`, with wrong arguments, too.
+/// The remaining functions pass their arguments to the C library unchanged, and most of them do not
 /// return (`conformance/leaving.c`, `conformance/exceptions.cpp`).
 const TRIED_ELSEWHERE: &[&str] = &[
     "syscall",

@@ -173,8 +173,8 @@ pub(crate) fn judge(case: &Case, glibc: Outcome, ours: Outcome) -> Verdict {
     }
 }
 
-/// Whether such a function can give this answer: 0, an error number, or -1 (for an error in `errno`,
-/// or for a barrier's serial thread).
+/// Whether such a function can give this answer: 0, an error number, or -1 (for an error in
+/// `errno`, or for a barrier's serial thread).
 fn is_answer(answers: Answers, answer: i64) -> bool {
     match answers {
         Answers::Number => (-1..=133).contains(&answer),

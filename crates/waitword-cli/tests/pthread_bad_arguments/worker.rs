@@ -1,4 +1,5 @@
-//! Makes the calls in a process that is started with or without a drop-in in front of the C library.
+//! Makes the calls in a process that is started with or without a drop-in in front of the C
+//! library.
 //!
 //! The process is this test again. An environment variable names the file with its orders, in which
 //! it stores the outcome of each call.

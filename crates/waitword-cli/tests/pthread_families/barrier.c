@@ -1,4 +1,5 @@
-/* pthread_barrier_*: answers, rounds, one serial thread a round, memory that is gone as soon as one thread is out. */
+/* pthread_barrier_*: answers, rounds, one serial thread per round, and memory that is freed as
+ * soon as one thread has left. */
 #include "served.h"
 #include <limits.h>
 
@@ -16,7 +17,7 @@ static void *rounds(void *unused)
         if (answer != 0 && answer != PTHREAD_BARRIER_SERIAL_THREAD)
             disorder = 1;
         if (answer != 0)
-            serial++; /* by one thread of each round; the next wait orders it */
+            serial++; /* by one thread per round; the next wait orders it */
         if (__atomic_load_n(&arrived, __ATOMIC_RELAXED) < i * THREADS)
             disorder = 2;
         pthread_barrier_wait(barrier);

@@ -43,7 +43,7 @@ static int woken_now(void)
 static void clean(void *unused)
 {
     (void)unused;
-    /* The mutex is held again when cleanup handlers run. */
+    /* The mutex is locked again before cleanup handlers run. */
     GIVES(thrd_success, mtx_unlock(&mutex));
 }
 

@@ -59,7 +59,7 @@ int main(void)
         GIVES(thrd_timedout, in_a_thread(time_out, &soon));
         struct timespec bad = too_many_ns;
         GIVES(thrd_error, in_a_thread(time_out, &bad));
-        /* By another name. */
+        /* The same object, with pthread's functions. */
         GIVES(recursive ? 0 : EBUSY, pthread_mutex_trylock((pthread_mutex_t *)&mutex));
         if (recursive)
             GIVES(0, pthread_mutex_unlock((pthread_mutex_t *)&mutex));
@@ -75,7 +75,7 @@ int main(void)
         GIVES(80000, count);
         mtx_destroy(&mutex);
     }
-    /* (glibc looks at one bit only.) */
+    /* (glibc checks only one bit.) */
     if (ours())
         GIVES(thrd_error, mtx_init(&mutex, 77));
     return report("c11_mutex");

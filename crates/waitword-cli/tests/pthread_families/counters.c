@@ -1,5 +1,5 @@
-/* Counters at their ends: levels of recursion, beyond what the library's own mutex counts and up to what the drop-in's does, a
- * semaphore's value. */
+/* Counters at their limits: levels of recursion, beyond those that the library's own mutex
+ * counts and up to the drop-in's limit; a semaphore's value. */
 #include "served.h"
 #include <limits.h>
 #include <semaphore.h>
@@ -18,7 +18,8 @@ static void *wants_it(void *unused)
     return unused;
 }
 
-/* Locks and unlocks it that often, with somebody waiting: it is had by that one after the last unlock, and not before. */
+/* Locks and unlocks the mutex `levels` times, with a waiter. The waiter gets the mutex after the
+ * last unlock, and not before. */
 static void levels(int type, int protocol, int levels)
 {
     pthread_mutexattr_t attributes;
@@ -45,7 +46,8 @@ static void levels(int type, int protocol, int levels)
     ANSWERS(0, pthread_mutex_destroy(&mutex));
 }
 
-/* The drop-in counts the levels above 65,536 in the object's sixth word: up to its end, and not past it. */
+/* The drop-in counts the levels above 65,536 in the object's sixth word. The count must stop at the
+ * word's maximum. */
 static void last_level(void)
 {
     enum { COUNTED_BY_THE_LIBRARY = 65536, MORE_LEVELS = 5 };
@@ -72,7 +74,7 @@ static void last_level(void)
     ANSWERS(0, pthread_mutex_destroy(&mutex));
 }
 
-/* POSIX: EOVERFLOW where the value would rise above SEM_VALUE_MAX, which leaves it as it is. */
+/* POSIX: EOVERFLOW, and the value is unchanged, if it would rise above SEM_VALUE_MAX. */
 static void highest_value(void)
 {
     sem_t semaphore;

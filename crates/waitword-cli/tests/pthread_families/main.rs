@@ -1,18 +1,20 @@
-//! The drop-in's rwlocks, barriers, spin locks, once, C11 functions and old names: C and C++ programs
-//! (beside this file), each run three times: on the C library alone, under `waitword run`, and under `waitword
-//! run` with `WAITWORD=off`. What the C library answers otherwise, or hangs at, they leave out when they are told that it serves.
+//! The drop-in's rwlocks, barriers, spin locks, once, C11 functions and old names.
+//!
+//! The tests are C and C++ programs beside this file. Each is run three times: on the C library
+//! alone, under `waitword run`, and under `waitword run` with `WAITWORD=off`. Where the C library
+//! serves, the programs skip the calls that it answers differently or hangs in.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// They take a second or two; machines may be busy.
+/// The programs take a second or two, longer on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs it to its end and gives what it wrote. Fails, with that, if it fails or hangs.
+/// Runs a command to its end and returns its output. If it fails or hangs, fails with the output.
 fn run(mut command: Command, log: &Path) -> String {
-    // A file, since a full pipe would itself be a hang.
+    // The output goes to a file, since a full pipe would make the command hang.
     let file = File::create(log).unwrap();
     let mut child = command
         .stdin(Stdio::null())
@@ -40,12 +42,12 @@ fn run(mut command: Command, log: &Path) -> String {
     }
 }
 
-/// Where this file is.
+/// The directory of this file.
 fn here() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pthread_families")
 }
 
-/// Compiles the program of this name; where it is.
+/// Compiles the program from this source. Returns the program's path.
 fn compile(source: &str) -> PathBuf {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let here = here();
@@ -121,7 +123,7 @@ programs! {
     waits_that_end_by_themselves: "not_ended_early.c",
 }
 
-/// Every source is a test.
+/// Every source in this directory has a test.
 #[test]
 fn no_program_is_forgotten() {
     let tests = include_str!("main.rs");

@@ -1,5 +1,5 @@
-/* Waits that neither a signal handler nor a cancellation request ends: rwlocks, barriers, once, mutexes. None is a cancellation point;
- * the request is found at the next one. */
+/* Neither a signal handler nor a cancellation request ends these waits: rwlocks, barriers, once,
+ * mutexes. None of them is a cancellation point. The request takes effect at the next one. */
 #include "served.h"
 
 static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;

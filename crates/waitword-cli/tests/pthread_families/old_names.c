@@ -1,4 +1,4 @@
-/* Names and versions that only programs linked long ago ask for. */
+/* Names and versions that only programs linked long ago use. */
 #include "served.h"
 #include <dlfcn.h>
 
@@ -36,7 +36,7 @@ OLD(int, pthread_spin_lock, FIRST, pthread_spinlock_t *);
 OLD(int, mtx_lock, "GLIBC_2.28", void *);
 OLD(void, call_once, "GLIBC_2.28", void *, void (*)(void));
 
-/* Whose code is at this address. */
+/* Checks which library the code at this address belongs to. */
 static void is_served(const char *name, void *address)
 {
     Dl_info info;

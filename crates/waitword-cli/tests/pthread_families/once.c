@@ -1,4 +1,5 @@
-/* pthread_once and call_once: once, whoever comes; again, if it was left by cancellation, by the thread's end, or by fork. */
+/* pthread_once and call_once: the routine runs once, whichever threads call. It runs again if it
+ * was left by cancellation, by the thread's end, or by fork. */
 #include "served.h"
 #include <threads.h>
 
@@ -92,13 +93,13 @@ static void unwound(void *(*first)(void *), void *result, bool cancel)
     GIVES(result, got);
     join(waiters[0]);
     join(waiters[1]);
-    /* Begun by the thread that has gone, and done by one of those who waited. */
+    /* Begun by the thread that has ended, and finished by one of the waiters. */
     GIVES(2, runs);
     GIVES(1, finished);
     GIVES(cancel, cleaned);
 }
 
-/* Another thread is at it while this one forks: the child does it anew. */
+/* Another thread is in the routine while this one forks: the child runs the routine again. */
 static void left_by_fork(void)
 {
     once = PTHREAD_ONCE_INIT;
@@ -127,7 +128,7 @@ static void fork_inside(void)
     __atomic_fetch_add(&runs, 1, __ATOMIC_RELAXED);
 }
 
-/* The routine itself forks: it ends in both, and is done in both. */
+/* The routine itself forks: it ends in both processes, and is done in both. */
 static void fork_in_the_routine(void)
 {
     once = PTHREAD_ONCE_INIT;

@@ -1,5 +1,5 @@
-// An exception that leaves the routine of pthread_once, and of std::call_once, which is built on it. Threads that are cancelled
-// in the middle of C++ code: libgcc calls pthread_once while it unwinds.
+// An exception leaves the routine of pthread_once, and of std::call_once, which is built on it.
+// Threads are cancelled in the middle of C++ code: libgcc calls pthread_once while it unwinds.
 extern "C" {
 #include "served.h"
 }

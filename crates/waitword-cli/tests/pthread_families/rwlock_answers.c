@@ -1,4 +1,4 @@
-/* What pthread_rwlock_* answers. */
+/* The answers of pthread_rwlock_*. */
 #include "served.h"
 
 static pthread_rwlock_t plain = PTHREAD_RWLOCK_INITIALIZER;
@@ -9,7 +9,8 @@ static pthread_rwlock_t writers_first = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITI
 #define TIMED_WRITE(time) pthread_rwlock_timedwrlock(lock, time)
 #define CLOCK_WRITE(clock, time) pthread_rwlock_clockwrlock(lock, clock, time)
 
-/* Of a call that must wait: every time that can be wrong, on every clock, and one that comes soon. */
+/* For a call that must wait: every kind of wrong time, on every clock, and a time that comes
+ * soon. */
 #define ENDS(TIMED, CLOCKED)                                                                             \
     do {                                                                                                 \
         ANSWERS(ETIMEDOUT, TIMED(&past));                                                                \
@@ -73,7 +74,7 @@ static void answers(pthread_rwlock_t *lock)
     struct timespec later = never(CLOCK_REALTIME);
     struct timespec later_monotonic = never(CLOCK_MONOTONIC);
 
-    /* Free. A time that is none is refused all the same; one that has passed is not asked for. */
+    /* Free. An invalid time is refused all the same. A time that has passed does not matter. */
     ANSWERS(EINVAL, TIMED_READ(&too_many_ns));
     ANSWERS(EINVAL, TIMED_WRITE(&negative_ns));
     ANSWERS(EINVAL, CLOCK_READ(CLOCK_PROCESS_CPUTIME_ID, &later));
@@ -117,7 +118,8 @@ static void answers(pthread_rwlock_t *lock)
         free_again(lock);
     }
 
-    /* Taken by a thread that has ended. (glibc's unlock takes a writer that is not the caller for a reader, and the lock is lost.) */
+    /* Taken by a thread that has ended. (If the writer is not the caller, glibc's unlock takes
+     * it for a reader, and the lock is lost.) */
     if (ours()) {
         elsewhere(take_and_leave, lock);
         ANSWERS(EBUSY, pthread_rwlock_tryrdlock(lock));
@@ -130,17 +132,17 @@ static void answers(pthread_rwlock_t *lock)
     free_again(lock);
 
     if (ours()) {
-        /* glibc counts on. */
+        /* glibc goes on counting. */
         ANSWERS(EPERM, pthread_rwlock_unlock(lock));
         free_again(lock);
     }
 
-    /* Destroyed, and used all the same: POSIX has no answer, programs do it as they end. */
+    /* Destroyed, and used all the same. POSIX leaves this undefined; programs do it as they end. */
     ANSWERS(0, pthread_rwlock_destroy(lock));
     free_again(lock);
     ANSWERS(0, pthread_rwlock_destroy(lock));
 
-    /* Forgotten while it was held. */
+    /* Initialised again while it was held. */
     ANSWERS(0, pthread_rwlock_wrlock(lock));
     ANSWERS(0, pthread_rwlock_init(lock, NULL));
     free_again(lock);

@@ -1,4 +1,5 @@
-/* A forked child has a rwlock as its parent had it: what the forking thread held it may give back. Parent's waiters are not there. */
+/* A forked child has a rwlock as its parent had it, and may release what the forking thread
+ * held. The parent's waiters are not in the child. */
 #include "served.h"
 
 static pthread_rwlock_t lock;
@@ -25,7 +26,7 @@ int main(void)
 {
     GIVES(0, pthread_rwlock_init(&lock, NULL));
 
-    /* The forking thread writes, and another waits. */
+    /* The forking thread writes, and another thread waits. */
     GIVES(0, pthread_rwlock_wrlock(&lock));
     pthread_t waiter = start(write_in_the_end, NULL);
     comes(&is_held);
@@ -33,7 +34,8 @@ int main(void)
     pid_t child = fork_child();
     if (child == 0) {
         GIVES(EBUSY, pthread_rwlock_trywrlock(&lock));
-        /* (glibc's child has another number than the thread that forked, and does not know itself.) */
+        /* (The child's thread has another number than the thread that forked, so glibc does not
+         * recognise it as the owner.) */
         if (ours()) {
             GIVES(EDEADLK, pthread_rwlock_wrlock(&lock));
             GIVES(0, pthread_rwlock_unlock(&lock));
@@ -62,7 +64,8 @@ int main(void)
     wait_for_child(child);
     GIVES(0, pthread_rwlock_unlock(&lock));
 
-    /* Another thread writes: nobody in the child can give it back. It can be made anew. */
+    /* Another thread writes. No thread in the child can release the lock, but the child can
+     * initialise it again. */
     is_held = 0;
     pthread_t holder = start(hold_for_writing, NULL);
     comes(&is_held);

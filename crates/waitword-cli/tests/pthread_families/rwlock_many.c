@@ -1,5 +1,6 @@
-/* Many threads on one rwlock, in every way to take it: writers are alone, readers see whole writes, nothing is lost. Each lock is
- * used first by all of them at once, so that whose it is is decided in a race. */
+/* Many threads take one rwlock in every way: writers are alone, readers see complete writes, no
+ * write is lost. All threads first use a lock at the same time, so that a race decides whether
+ * the lock becomes the drop-in's. */
 #include "served.h"
 
 enum { THREADS = 8, ROUNDS = 3000 };
@@ -96,7 +97,7 @@ static void many(void)
 int main(void)
 {
     for (int round = 0; round < 10; round++) {
-        /* Static initialisers: all zeros, and the kind. */
+        /* Static initialisers: all zeros, and zeros with a kind. */
         shared = calloc(1, sizeof *shared);
         if (round % 2)
             shared->lock = (pthread_rwlock_t)PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;

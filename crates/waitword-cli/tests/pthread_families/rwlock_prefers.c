@@ -1,4 +1,5 @@
-/* Whom a rwlock of each kind prefers, and that neither class starves nor deadlocks. */
+/* Which class (readers or writers) each kind of rwlock prefers, and that neither class starves or
+ * deadlocks. */
 #include "served.h"
 
 static pthread_rwlock_t lock;
@@ -29,7 +30,8 @@ static void make(int kind)
     has_written = has_read = 0;
 }
 
-/* Kinds 0 and 1: reading again while a writer waits goes on, however long it has been waiting. */
+/* Kinds 0 and 1: a reader can read again while a writer waits, however long the writer has
+ * waited. */
 static void recursion(int kind)
 {
     make(kind);
@@ -83,7 +85,7 @@ static void *read_all_the_time(void *unused)
     return unused;
 }
 
-/* Readers who overlap all the time: with glibc's default a writer starves; with ours it does not. */
+/* Readers overlap all the time. With glibc's default a writer starves; with ours it does not. */
 static void a_writer_among_readers(void)
 {
     make(PTHREAD_RWLOCK_PREFER_READER_NP);

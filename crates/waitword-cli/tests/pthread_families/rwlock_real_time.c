@@ -1,12 +1,13 @@
-/* Real-time threads on a rwlock: the highest priority gets it first, of equals writers before readers, everybody else last. Newcomers who
- * only read wait for a real-time writer that waits; a reader that reads again does not wait for ever. */
+/* Real-time threads on a rwlock. The highest priority is served first; at equal priority, writers
+ * before readers; all other threads last. New readers wait for a waiting real-time writer. A reader
+ * that reads again does not deadlock. */
 #include "served.h"
 
 static pthread_rwlock_t lock;
 static int order[8], ended;
 
 struct waiter {
-    int priority; /* 0: no real-time thread */
+    int priority; /* 0: not a real-time thread */
     bool writes;
     int expected; /* its place; -1: at the end, in any order */
 };
@@ -41,8 +42,8 @@ static struct waiter waiters[] = {
 };
 enum { WAITERS = sizeof waiters / sizeof *waiters };
 
-/* Whether they had it in order. A waiter leaves the queue for some microseconds 1, 3, 7, ... ms after it came, so once in a while
- * one is not there at the right moment. */
+/* Whether the waiters got the lock in order. A waiter leaves the queue for some microseconds 1,
+ * 3, 7, ... ms after it arrived, so once in a while one is missing at the decisive moment. */
 static bool in_order(void)
 {
     pthread_t threads[WAITERS];
@@ -88,7 +89,8 @@ static void *try_to_read(void *unused)
     return (void *)(long)answer;
 }
 
-/* Reader preference: a newcomer waits for a real-time writer, and still whoever reads may read again. */
+/* Reader preference: a new reader waits for a real-time writer, but a thread that reads may read
+ * again. */
 static void a_writer_that_waits(void)
 {
     struct waiter writer = {10, true, 0};
@@ -148,7 +150,7 @@ static void one_that_gives_up(void)
 int main(void)
 {
     if (!ours()) {
-        /* glibc knows no priorities here. */
+        /* glibc's rwlocks ignore priorities. */
         return report("rwlock_real_time");
     }
     struct waiter probe = {1, false, 0};

@@ -1,5 +1,6 @@
-/* Locks that are destroyed while somebody reads, and made anew at the same place, again and again: readers that were forgotten do not
- * keep writers out. Readers overlap on two CPUs, so that locks become fast and are held outside of their memory. */
+/* Locks are destroyed while a thread reads, and initialised again at the same address, again and
+ * again. Forgotten readers must not keep writers out. Readers overlap on two CPUs, so that the
+ * locks become biased, and readers hold them through slots outside of the lock. */
 #include "served.h"
 
 static pthread_rwlock_t lock;

@@ -1,5 +1,6 @@
-/* What the programs here share, beside the C tests' own checks and threads (crates/waitword-c/tests/c). Each is run on the C library
- * alone, under the drop-in, and under the drop-in when it is switched off; the test says in SERVED_BY which. */
+/* Shared by the programs here, in addition to the C tests' checks and threads
+ * (crates/waitword-c/tests/c). Each program is run on the C library alone, under the drop-in, and
+ * under the drop-in when it is switched off. The test sets SERVED_BY to tell them apart. */
 #ifndef SERVED_H
 #define SERVED_H
 
@@ -15,7 +16,7 @@ static inline bool ours(void)
     return by && strcmp(by, "waitword") == 0;
 }
 
-/* Whether nothing of the drop-in is there. */
+/* Whether the drop-in is not loaded. */
 static inline bool alone(void)
 {
     const char *by = getenv("SERVED_BY");
@@ -28,7 +29,7 @@ static inline void sleep_ms(long milliseconds)
     nanosleep(&time, NULL);
 }
 
-/* Whether the flag is set within half a minute. */
+/* Waits for the flag. Returns whether it was set within half a minute. */
 static inline bool comes(const volatile int *flag)
 {
     struct timespec end = never(CLOCK_MONOTONIC);

@@ -56,7 +56,7 @@ static void *hold_it(void *unused)
     pthread_spin_lock(lock);
     set(&is_held);
     comes(&waits);
-    /* Some work, which the waiter would not let it do: two seconds of this CPU. */
+    /* Two seconds of CPU time, which a spinning waiter would not leave to this thread. */
     clockid_t own_time = CLOCK_THREAD_CPUTIME_ID;
     struct timespec end = in_ms(own_time, 2000);
     while (!has_come(own_time, end))
@@ -65,8 +65,9 @@ static void *hold_it(void *unused)
     return unused;
 }
 
-/* A waiter of real-time priority on its holder's CPU: glibc's looks all the time and leaves it what the kernel's limit for such threads
- * leaves, a twentieth of its CPU. */
+/* A waiter with real-time priority on its holder's CPU. glibc's waiter spins all the time and
+ * leaves the holder only what the kernel's limit for real-time threads leaves, a twentieth of
+ * the CPU. */
 static void below_real_time(void)
 {
     on_one_cpu();
@@ -97,7 +98,7 @@ int main(void)
         *(volatile int *)lock = 77;
         ANSWERS(0, pthread_spin_init(lock, shared));
 #if defined __x86_64__ || defined __i386__
-        /* The C library's layout: other processes may not have the drop-in. */
+        /* The C library's layout, since other processes may run without the drop-in. */
         GIVES(1, *(volatile int *)lock);
 #else
         GIVES(0, *(volatile int *)lock);
@@ -114,7 +115,8 @@ int main(void)
     ANSWERS(0, pthread_spin_init(lock, PTHREAD_PROCESS_SHARED));
     many();
 
-    /* Another process, which unlocks with the C library's own code: a plain store, here by hand. */
+    /* Another process unlocks with the C library's own code, which is a plain store; here by
+     * hand. */
     int is_free = *(volatile int *)lock;
     ANSWERS(0, pthread_spin_lock(lock));
     pid_t child = fork_child();

@@ -1,9 +1,10 @@
-/* Makes the pthread calls that it is told on stdin, one line each, and writes what each answered.
+/* Reads pthread calls from stdin, one per line, makes them, and writes the answer to each.
  *
- * A line is THREAD CALL OBJECT ARGUMENT; `.` ends a program, after which all objects are new ones. The calls are made by
- * three threads, one at a time, and none that would wait is made without a time that has passed. What POSIX and glibc leave
- * undefined (an unlock by who has not locked, a second init) is not done: the answer is `-`. Threads and lines go through
- * pipes, so that nothing but the calls told touches a lock.
+ * A line is THREAD CALL OBJECT ARGUMENT. `.` ends a sequence; after it, all objects are new. Three
+ * threads make the calls, one at a time. A call that would wait is made only with a time that has
+ * passed. Calls that POSIX and glibc leave undefined (an unlock by a thread that has not locked, a
+ * second init) are skipped, with the answer `-`. Threads get their orders through pipes, so that
+ * nothing but the requested calls touches a lock.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,7 +30,7 @@ static struct objects {
     pthread_once_t once[OBJECTS];
 } *all;
 
-/* What has been done to them, as the answers told. */
+/* The objects' states, as the answers so far imply. */
 static struct known {
     struct mutex {
         bool live, checked, inherits, robust, dead;
@@ -95,7 +96,7 @@ static bool is_held(const int *held)
     return held[0] || held[1] || held[2];
 }
 
-/* As the answer to a lock says. */
+/* Records the answer to a lock call. */
 static int locked(struct mutex *about, int me, int answer)
 {
     if (answer == 0 || answer == EOWNERDEAD)
@@ -145,7 +146,8 @@ static int on_mutex(int me, const char *call, int which, int argument)
     int answer = pthread_mutex_unlock(mutex);
     if (answer == 0 && about->held[me])
         about->held[me]--;
-    /* Nobody can lock it any more. glibc 2.36 leaves it locked behind a trylock that says so: a lock then hangs. */
+    /* No thread can lock it any longer. In glibc 2.36, a trylock that reports this leaves the mutex
+     * locked, and a lock then hangs. */
     if (about->dead && !is_held(about->held))
         about->live = false;
     return answer;
@@ -367,7 +369,7 @@ static void start(int me)
         _exit(3);
 }
 
-/* The thread ends and another takes its place: what it held that is robust is reported. */
+/* Ends the thread and starts another in its place. Robust mutexes that it held are then dead. */
 static int ends(int me, const struct order *order)
 {
     for (int i = 0; i < OBJECTS; i++) {
@@ -389,7 +391,7 @@ static int ends(int me, const struct order *order)
 
 static void anew(void)
 {
-    /* What threads hold of the old ones they hold for ever. */
+    /* The old objects are leaked: threads may still hold them. */
     all = calloc(1, sizeof *all);
     memset(&known, 0, sizeof known);
     times_once = 0;

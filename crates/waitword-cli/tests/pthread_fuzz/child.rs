@@ -1,4 +1,5 @@
-//! A process that makes calls for sequence after sequence. If it dies or hangs, a new one is started.
+//! A process that makes calls for sequence after sequence. If it dies or hangs, a new one is
+//! started.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{self, ChildStdin, Command, Stdio};

@@ -1,5 +1,6 @@
-/* What futex(2) and futex2 answer, one line a call: run on the C library alone and under the drop-in, the lines are to be the
- * same. In the spirit of the kernel's own tests of futexes (wouldblock, timeout, requeue, uninitialized heap, waitv). */
+/* Prints the answers of futex(2) and futex2, one line per call. The lines must be the same on the C
+ * library alone and under the drop-in. In the spirit of the kernel's own futex tests (wouldblock,
+ * timeout, requeue, uninitialized heap, waitv). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -51,7 +52,7 @@ static struct timespec after(int clock, long milliseconds)
 
 static uint32_t one, two, shared_word, *mapped;
 
-/* A waiter's own thread. */
+/* A waiter with its own thread. */
 struct waiter {
 	pthread_t thread;
 	int op;
@@ -116,7 +117,7 @@ static void answers_of_waits(void)
 	SHOW(futex((char *)&one + 2, FUTEX_WAKE | PRIVATE, 1, NULL, NULL, 0));
 	SHOW(futex(&one, 77 | PRIVATE, 0, NULL, NULL, 0));
 	SHOW(futex(&one, FUTEX_FD | PRIVATE, 0, NULL, NULL, 0));
-	/* Shared ones are the kernel's. */
+	/* The kernel serves shared words. */
 	SHOW(futex(&one, FUTEX_WAIT, 1, NULL, NULL, 0));
 	SHOW(futex(&one, FUTEX_WAIT, 0, &soon, NULL, 0));
 	SHOW(futex(NULL, FUTEX_WAKE, 1, NULL, NULL, 0));
@@ -150,7 +151,7 @@ static void bad_addresses(void)
 	SHOW(syscall(NR_WAITV, gone, 1, 0, NULL, 0));
 	SHOW(syscall(NR_WAITV, NULL, 1, 0, NULL, 0));
 	SHOW(syscall(NR_REQUEUE, gone, 0, 1, 1));
-	/* Memory that nobody has touched is there. */
+	/* Untouched memory counts as mapped. */
 	uint32_t *untouched = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	SHOW(futex(untouched, FUTEX_WAIT | PRIVATE, 1, NULL, NULL, 0));
 	munmap(none, page);
@@ -165,7 +166,7 @@ static void counts(void)
 
 	SHOW(futex(&one, FUTEX_WAKE | PRIVATE, 1, NULL, NULL, 0));
 	start(waiters, 10, &one, FUTEX_WAIT | PRIVATE, 0);
-	/* The other world does not find them. */
+	/* A shared wake does not find private waiters. */
 	SHOW(futex(&one, FUTEX_WAKE, INT_MAX, NULL, NULL, 0));
 	SHOW(futex(&one, FUTEX_WAKE | PRIVATE, 0, NULL, NULL, 0));
 	SHOW(futex(&one, FUTEX_WAKE | PRIVATE, 2, NULL, NULL, 0));
@@ -261,7 +262,7 @@ static void futex2(void)
 	list[1] = entry((uint32_t *)((char *)&two + 1), 0, U32_PRIVATE);
 	SHOW(syscall(NR_WAITV, list, 2, 0, &until, CLOCK_MONOTONIC));
 
-	/* Woken by the first, by the second, private and shared ones side by side. */
+	/* Woken by the first word, or by the second; with private and shared words in one list. */
 	list[1] = entry(&two, 0, U32_PRIVATE);
 	pthread_create(&thread, NULL, wake_later, &two);
 	SHOW(syscall(NR_WAITV, list, 2, 0, NULL, CLOCK_MONOTONIC));
@@ -300,7 +301,7 @@ static void signals(void)
 	pthread_join(thread, NULL);
 }
 
-/* What goes to the kernel goes there as if nothing were in between. */
+/* All other system calls reach the kernel unchanged. */
 static void all_else(void)
 {
 	int status;
@@ -312,7 +313,8 @@ static void all_else(void)
 	/* All six arguments. */
 	char *six = (char *)syscall(SYS_mmap, NULL, 4096L, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
 	SHOW(six != MAP_FAILED && (six[4095] = 1));
-	/* The child runs on its parent's stack: it must not call anything, or its parent would return from there. */
+	/* The child runs on its parent's stack. It must not call a function, or it would
+	 * overwrite its parent's return address. */
 	volatile int count = 0;
 	pid_t child = syscall(SYS_vfork);
 	if (child == 0) {
@@ -329,14 +331,14 @@ static void all_else(void)
 	}
 	waitpid(child, &status, 0);
 	SHOW(child > 0 ? WEXITSTATUS(status) : -1);
-	/* PI: the kernel's, with the thread's number in the word. */
+	/* The kernel serves PI operations, and puts the thread's number into the word. */
 	one = 0;
 	SHOW(futex(&one, FUTEX_LOCK_PI | PRIVATE, 0, NULL, NULL, 0));
 	SHOW(one == (uint32_t)gettid());
 	SHOW(futex(&one, FUTEX_LOCK_PI | PRIVATE, 0, NULL, NULL, 0));
 	SHOW(futex(&one, FUTEX_UNLOCK_PI | PRIVATE, 0, NULL, NULL, 0));
 	SHOW(futex(&one, FUTEX_UNLOCK_PI | PRIVATE, 0, NULL, NULL, 0));
-	/* errno is left alone by what succeeds. */
+	/* A call that succeeds leaves errno alone. */
 	errno = 12345;
 	syscall(SYS_futex, &one, FUTEX_WAKE | PRIVATE, 1, NULL, NULL, 0);
 	SHOW(errno == 0);

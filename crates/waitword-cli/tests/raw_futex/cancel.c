@@ -1,5 +1,5 @@
-/* Threads that can be cancelled at any moment make raw futex calls: whoever is cancelled must not be unwound in the middle of
- * one. The others go on with the same word. */
+/* Threads that can be cancelled at any moment make raw futex calls. A cancelled thread must not be
+ * unwound in the middle of a call. Other threads go on using the same word. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -30,7 +30,7 @@ static void *calls(void *unused)
 	return unused;
 }
 
-/* Nobody will wake it. */
+/* No thread ever wakes this one. */
 static void *wait_for_ever(void *unused)
 {
 	static uint32_t lonely;
@@ -66,7 +66,7 @@ int main(void)
 			if (answer != PTHREAD_CANCELED)
 				printf("not cancelled\n");
 		}
-		/* Nobody is left in the queue. */
+		/* No waiter may be left in the queue. */
 		long woken = futex(FUTEX_WAKE, NULL);
 		if (woken)
 			printf("%ld were left\n", woken);

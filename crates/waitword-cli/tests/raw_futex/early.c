@@ -1,4 +1,4 @@
-/* Locks and calls futexes as it is loaded. */
+/* Takes locks and calls futexes while it is being loaded. */
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* Operations with priority inheritance and plain ones on the same private words, one line a call:
- * run on the C library alone and under the drop-in, the lines are to be the same. Each case has one
- * waiter; calls that find it; and an end that the waiter comes back from, on the kernel. */
+/* Operations with priority inheritance and plain operations on the same private words, one line per
+ * call. The lines must be the same on the C library alone and under the drop-in. Each case has one
+ * waiter, calls that find it, and a last call that makes it return, on the kernel alone, too. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ static long waitv(uint32_t *first, uint32_t *second)
 
 static pid_t main_thread, waiting_thread;
 
-/* What a word holds, without numbers that differ from run to run. */
+/* Describes a word's value, without numbers that differ from run to run. */
 static const char *held(uint32_t value)
 {
 	static char text[64];
@@ -90,7 +90,7 @@ static void *run_wait(void *argument)
 	error_of_wait = errno;
 	while (!__atomic_load_n(&may_go_on, __ATOMIC_SEQ_CST))
 		usleep(1000);
-	/* Whichever of the two it holds now. */
+	/* Unlocks whichever of the two words it holds now. */
 	if ((word & FUTEX_TID_MASK) == (uint32_t)waiting_thread)
 		futex(&word, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0);
 	if ((mutex & FUTEX_TID_MASK) == (uint32_t)waiting_thread)
@@ -98,7 +98,7 @@ static void *run_wait(void *argument)
 	return NULL;
 }
 
-/* Asleep in the kernel, in whatever call, for the second time in a row. */
+/* Waits until the thread was seen asleep in the kernel, in whatever call, three times in a row. */
 static void until_asleep(pid_t thread)
 {
 	char path[64], line[256];
@@ -162,7 +162,7 @@ static void inheriting_find(int held_by_main)
 	SHOW(futex(&word, FUTEX_TRYLOCK_PI, 0, NULL, NULL, 0));
 	SHOW(futex(&word, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0));
 	SHOW(futex(&word, FUTEX_WAIT_REQUEUE_PI, word, &past, &mutex, 0));
-	/* Still there. */
+	/* The waiter is still there. */
 	SHOW(futex(&word, FUTEX_WAKE, 1, NULL, NULL, 0));
 	if (held_by_main)
 		SHOW(futex(&word, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0));
@@ -229,7 +229,7 @@ static void inheriting_waiters(void)
 	SHOW(futex(&word, FUTEX_CMP_REQUEUE_PI, 1, ALL, &elsewhere, word));
 	SHOW(futex(&word, FUTEX_CMP_REQUEUE_PI, 1, ALL, &mutex, word));
 	end(thread);
-	/* Moved to a word that is held, and found there. */
+	/* Moved to a word that is held, and then found there. */
 	thread = begin(&(struct wait){ "WAIT_REQUEUE_PI, moved", wait_requeue });
 	SHOW(futex(&mutex, FUTEX_LOCK_PI, 0, NULL, NULL, 0));
 	SHOW(futex(&word, FUTEX_CMP_REQUEUE_PI, 1, ALL, &mutex, word));
@@ -244,7 +244,7 @@ int main(void)
 {
 	main_thread = gettid();
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	/* In a process that has never waited with priority inheritance, and then in one that has. */
+	/* Before and after the process has waited with priority inheritance. */
 	SHOW(futex(&word, FUTEX_WAKE, 1, NULL, NULL, 0));
 	plain_waiters();
 	inheriting_waiters();

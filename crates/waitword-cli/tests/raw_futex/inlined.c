@@ -1,4 +1,5 @@
-/* A program that calls futexes by instructions of its own, in two places, and by the C library's `syscall`. */
+/* Calls futexes with its own `syscall` instructions, in two places, and through the C library's
+ * `syscall`. */
 #include <linux/futex.h>
 #include <stdint.h>
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-/* What the tests of the environment run: each argument is something else to do. */
+/* The program of the environment's tests. The argument selects what it does. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/futex.h>
@@ -73,7 +73,8 @@ static void *wait_inheriting(void *unused)
 	return unused;
 }
 
-/* One thread waits for a priority-inheriting mutex, and one with it on a condition variable. */
+/* One thread waits for a priority-inheriting mutex, and another one waits with that mutex on a
+ * condition variable. */
 static void inherit(void)
 {
 	pthread_mutexattr_t attributes;
@@ -96,7 +97,7 @@ static void inherit(void)
 	pthread_join(waiter, NULL);
 }
 
-/* For half a second, sections of some microseconds with nothing in between. */
+/* Back-to-back critical sections of some microseconds, for half a second. */
 static void *again_and_again(void *until)
 {
 	struct timespec now;
@@ -122,7 +123,8 @@ static void compete(void)
 		pthread_join(threads[i], NULL);
 }
 
-/* Two for reading, one for writing, in each of five rounds, of a lock that was made and of one that was not. */
+/* In each of five rounds, locks twice for reading and once for writing: an initialised lock and one
+ * of zeros. */
 static void read_and_write(void)
 {
 	static pthread_rwlock_t zeros = PTHREAD_RWLOCK_INITIALIZER;
@@ -162,7 +164,7 @@ static void wait_thrice(void)
 	}
 }
 
-/* Some microseconds after the thread before it has been woken, and not before it waits again. */
+/* Wakes the waiter again some microseconds after its last wake-up, once it waits again. */
 static void *wake_often(void *unused)
 {
 	for (int i = 0; i < 1000; i++) {

@@ -1,4 +1,4 @@
-/* Uses a lock of each kind, threads that wait, a raw futex, and nothing else. */
+/* Uses a lock of each kind, waiting threads, a raw futex, and nothing else. */
 #define _GNU_SOURCE
 #include <linux/futex.h>
 #include <pthread.h>

@@ -1,4 +1,5 @@
-//! Rust's std: mutex, condvar, rwlock, once, parking, channels, scoped threads. Its locks call futexes through `syscall`.
+//! Uses Rust's std: mutex, condvar, rwlock, once, parking, channels, scoped threads. Its locks call
+//! futexes through `syscall`.
 
 use std::sync::{Barrier, Condvar, Mutex, Once, RwLock, mpsc};
 use std::thread;

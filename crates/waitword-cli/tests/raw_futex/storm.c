@@ -1,5 +1,6 @@
-/* Threads pass tokens by a word, Drepper's way; a timer's handler interrupts all of them and wakes from where it comes;
- * children are forked all the while. Who is not woken hangs, and the test's watchdog says so. */
+/* Threads pass tokens through a word, as in Drepper's paper. A timer's signal handler interrupts
+ * all of them and wakes waiters. Children are forked all the while. A thread that is not woken
+ * hangs, and the test's watchdog reports it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <limits.h>
@@ -46,7 +47,7 @@ static void take(void)
 	}
 }
 
-/* A wake-up from here may be in the middle of the interrupted thread's own wait or wake. */
+/* The interrupted thread may be in the middle of its own wait or wake. */
 static void on_timer(int number)
 {
 	int before = errno;
@@ -70,7 +71,8 @@ static void *work(void *unused)
 		}
 	}
 	__atomic_sub_fetch(&running, 1, __ATOMIC_SEQ_CST);
-	/* Whoever was interrupted between taking and giving in a handler is not left without. */
+	/* A handler that gives a token and takes it back may leave a thread asleep without its
+	 * token: give one more. */
 	give();
 	return unused;
 }
@@ -96,7 +98,7 @@ int main(void)
 		pthread_sigmask(SIG_BLOCK, &all, &before);
 		pid_t child = fork();
 		if (child == 0) {
-			/* Nobody waits here, and waiting works. */
+			/* There are no waiters in the child, and waiting works. */
 			struct timespec little = { 0, 1000000 };
 			uint32_t mine = 0;
 			int good = futex(&tokens, FUTEX_WAKE, INT_MAX, NULL) == 0 &&
@@ -111,7 +113,7 @@ int main(void)
 			return 1;
 		}
 		children++;
-		/* Gives what a handler's own give and take may have left a sleeper without. */
+		/* Gives the token that a sleeper may lack after a handler's own give and take. */
 		give();
 	}
 	timer_delete(timer);

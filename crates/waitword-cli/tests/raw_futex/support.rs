@@ -1,14 +1,14 @@
-//! Programs that are compiled when a test needs them, and run with a watchdog.
+//! Compiles programs when a test needs them, and runs them with a watchdog.
 
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than anything here takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Runs it; kills it, and fails, if it does not end.
+/// Runs a command. If it does not end, kills it and fails.
 pub(crate) fn run(command: &mut Command) -> Output {
     let mut child = command
         .stdin(Stdio::null())
@@ -46,7 +46,7 @@ pub(crate) fn run(command: &mut Command) -> Output {
     }
 }
 
-/// What it wrote to stdout and to stderr, if it ended well.
+/// The texts that the command wrote to stdout and to stderr. Fails if the command failed.
 pub(crate) fn texts(output: Output) -> (String, String) {
     let stdout = String::from_utf8(output.stdout).unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -58,7 +58,7 @@ pub(crate) fn texts(output: Output) -> (String, String) {
     (stdout, stderr)
 }
 
-/// `waitword run OPTIONS -- PROGRAM ARGS`.
+/// The command `waitword run OPTIONS -- PROGRAM ARGS`.
 pub(crate) fn under(options: &[&str], program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
     command.arg("run").args(options).arg("--").arg(program);
@@ -66,7 +66,7 @@ pub(crate) fn under(options: &[&str], program: &str, arguments: &[&str]) -> Comm
     command
 }
 
-/// A program made of a source in this directory, under a name that no other test takes.
+/// A compiled program, under a name that no other test uses.
 pub(crate) struct Program(PathBuf);
 
 impl Program {
@@ -81,7 +81,8 @@ impl Drop for Program {
     }
 }
 
-/// Compiles it by this command; the output's name and the source's are added.
+/// Compiles a source in this directory with this command, to which the names of the output and the
+/// source are added.
 pub(crate) fn compile(compiler: &[&str], source: &str) -> Program {
     static LAST: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -105,7 +106,7 @@ pub(crate) fn compile(compiler: &[&str], source: &str) -> Program {
 
 pub(crate) const C: &[&str] = &["gcc", "-O2", "-Wall", "-Werror", "-pthread"];
 
-/// The numbers of a summary's line, by their names: `12 sleeps` is ("sleeps", 12).
+/// A number in a summary's line, by its name: in `12 sleeps`, `sleeps` is 12.
 pub(crate) fn number(summary: &str, what: &str) -> u64 {
     let line = summary
         .lines()

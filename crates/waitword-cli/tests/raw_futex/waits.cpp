@@ -1,4 +1,4 @@
-// C++20: what libstdc++ waits for by futexes of its own, through `syscall`.
+// The C++20 primitives for which libstdc++ calls futexes itself, through `syscall`.
 #include <atomic>
 #include <barrier>
 #include <chrono>

@@ -22,8 +22,8 @@ pub(crate) enum Scale {
     Logarithmic,
 }
 
-/// A linear axis extends at least to this value. Smaller values are negligible, and all labels would
-/// read 0.
+/// A linear axis extends at least to this value. Smaller values are negligible, and all labels
+/// would read 0.
 const LEAST: f64 = 0.01;
 /// The greatest number of labels that fit on an axis.
 const MOST_TICKS: usize = 8;

@@ -1,5 +1,5 @@
-//! A row for each variant (or other subject), named at the left, and one or more panels side by side:
-//! bars from 0, points with their interval, spans.
+//! A row for each variant (or other subject), named at the left, and one or more panels side by
+//! side: bars from 0, points with their interval, spans.
 
 use super::axis::{Axis, Scale};
 use super::marks::{self, Area, Broken, GRID, ONE};

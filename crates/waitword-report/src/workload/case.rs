@@ -35,7 +35,7 @@ fn rounds(case: &CaseReport) -> String {
         text += &format!("; {} more discarded because of other load", case.repeated);
     }
     if case.disturbed > 0 {
-        text += &format!("; {} kept despite other load on request", case.disturbed);
+        text += &format!("; {} kept on request despite other load", case.disturbed);
     }
     if let Some(baseline) = case
         .variants

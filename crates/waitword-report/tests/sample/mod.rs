@@ -1,5 +1,5 @@
-//! A report as a run makes it, small, with whatever is hard to show: names that are markup, figures that are no numbers, what is
-//! missing and what has failed.
+//! A small report with everything that is hard to show: names that are markup, figures that are not
+//! numbers, missing items and failures.
 
 use waitword_bench::any::cell::{Beside, CellId, Family};
 use waitword_bench::any::child::Figures;
@@ -55,7 +55,7 @@ const OF_PROGRAM: [(&str, &str, Better); 4] = [
     ("output compared", "bytes", Better::Neither),
 ];
 
-/// Everything that the page has a place for.
+/// A report with everything that the page can show.
 pub(crate) fn whole() -> Report {
     let time = ("time", "ns/op", Better::Less);
     Report {
@@ -124,7 +124,7 @@ pub(crate) fn whole() -> Report {
     }
 }
 
-/// Two cells of two families, in which the drop-in was not measured, and one that was disturbed.
+/// Two families with two cells each, in which the drop-in was not measured, and one disturbed cell.
 fn random_loads() -> AnyReport {
     let cell = |family, number: u32| {
         let figures = |who: f64, round: f64| Figures {
@@ -185,7 +185,7 @@ fn random_loads() -> AnyReport {
     }
 }
 
-/// A run that was stopped before it began.
+/// A run without any workload.
 pub(crate) fn empty() -> Report {
     Report {
         schema: SCHEMA,
@@ -254,7 +254,7 @@ fn mutex() -> Vec<CaseReport> {
     cases
 }
 
-/// Figures that have no place in a plot, and a case of one variant.
+/// A case with figures that cannot be plotted.
 fn odd() -> CaseReport {
     let mut case = case(
         HOSTILE,
@@ -288,7 +288,7 @@ fn workload(name: &str, patch: Option<Patch>, cases: Vec<CaseReport>) -> Workloa
     }
 }
 
-/// The first variant is the baseline; no two figures are the same.
+/// A case whose first variant is the baseline. All figures are different.
 fn case(name: &str, variants: &[&str], metrics: &[(&str, &str, Better)]) -> CaseReport {
     let values = |variant: usize, metric: usize| -> Vec<f64> {
         let seed: usize = name.bytes().map(usize::from).sum();
@@ -336,7 +336,7 @@ fn case(name: &str, variants: &[&str], metrics: &[(&str, &str, Better)]) -> Case
     }
 }
 
-/// What a baseline has in the same rounds: some more for some variants, some less for others.
+/// A baseline's values in the same rounds: higher for some variants, lower for others.
 fn values_of(values: &[f64], variant: usize) -> Vec<f64> {
     values
         .iter()

@@ -1,4 +1,4 @@
-//! A call as the numbers that go to the kernel.
+//! A call as the numbers that are passed to the kernel.
 
 use super::kinds::{goes_by_wall_clock, inherits, waits_inheriting};
 use super::memory::Memory;
@@ -14,7 +14,7 @@ const WAIT: i32 = 0;
 const WAKE_OP: i32 = 5;
 const WAIT_BITSET: i32 = 9;
 
-/// A call, and what its arguments point to.
+/// A call, and the data that its arguments point to.
 pub(crate) struct Prepared {
     pub(crate) call: Sysno,
     pub(crate) arguments: [usize; 6],
@@ -135,7 +135,7 @@ impl Call {
         }
     }
 
-    /// Whether a wait will not be there any more when the next step comes, whatever it waits for.
+    /// Whether a wait will have ended by the next step, whatever it waits for.
     pub(crate) fn ends_soon(&self) -> bool {
         let time = match self {
             Self::Futex { op, time, .. } if is_wait(*op) => time,
@@ -148,7 +148,7 @@ impl Call {
         )
     }
 
-    /// A WAKE_OP whose comparison no kernel knows.
+    /// Whether this is a WAKE_OP with a comparison that no kernel knows.
     pub(crate) fn compares_in_an_unknown_way(&self, memory: &Memory) -> bool {
         let Self::Futex { op, word, val3, .. } = *self else {
             return false;
@@ -169,7 +169,7 @@ fn is_wait(op: i32) -> bool {
 }
 
 impl Prepared {
-    /// Where its time lies, if it has one.
+    /// The address of its time, if it has one.
     pub(crate) fn time(&self) -> usize {
         self.time.as_ptr().expose_provenance()
     }
@@ -184,7 +184,7 @@ impl Value {
     }
 }
 
-/// How a call reads its time.
+/// How a call interprets its time.
 #[derive(Clone, Copy)]
 enum Clock {
     Relative,
@@ -192,7 +192,7 @@ enum Clock {
 }
 
 impl Clock {
-    /// An unknown one is refused, whatever the time says.
+    /// An unknown clock is refused, whatever the time is.
     fn of_id(clock: i32) -> Self {
         Self::Absolute(match clock {
             libc::CLOCK_REALTIME => ClockId::Realtime,
@@ -237,7 +237,7 @@ impl Time {
 }
 
 impl List {
-    /// Its address and length as the call says them; the list itself goes into `entries`.
+    /// Its address and length as the call states them; the list itself goes into `entries`.
     fn put(&self, memory: &Memory, entries: &mut Vec<Waitv>) -> (usize, u32) {
         entries.extend(self.entries.iter().map(|entry| Waitv {
             val: entry.val.number(entry.word, memory),

@@ -1,4 +1,4 @@
-//! Programs that the fuzzer has found, and that stay: each differed once.
+//! Regression tests: programs that the fuzzer found. Each differed once.
 
 use super::Comparison;
 #[allow(
@@ -20,7 +20,7 @@ fn same_as_the_kernel(initial: [u32; WORDS], steps: Vec<Step>) {
     }
 }
 
-/// The kernel looks at the scopes of both words before it looks at either address.
+/// The kernel checks the scopes of both words before it checks either address.
 #[test]
 fn requeue_between_scopes_and_a_bad_address() {
     if !sides::has_futex2() {
@@ -94,7 +94,8 @@ fn a_time_and_a_list_at_odd_addresses() {
     );
 }
 
-/// The drop-in took such a list for the kernel's, and the waiter missed the wakes of its own table.
+/// The drop-in passed such a list to the kernel, and the waiter missed the wakes of the drop-in's
+/// own table.
 #[test]
 fn a_wait_on_a_list_at_an_odd_address_is_woken() {
     if !sides::has_futex2() {

@@ -1,9 +1,8 @@
-//! Operations with priority inheritance: which calls there are, and each pair of one that leaves a
-//! waiter and one that finds it.
+//! Operations with priority inheritance: which calls there are, and each pair of a call that leaves
+//! a waiter and a call that finds it.
 //!
-//! The words of such programs hold threads' numbers, which the calls put there, or nothing: a
-//! number that was made up might be that of a process which has nothing to do with this, and would
-//! be lent a priority.
+//! The words of such programs hold thread IDs that the calls put there, or nothing. An invented
+//! number might be the ID of an unrelated process, to which a priority would be lent.
 
 use super::Comparison;
 use super::program::{Address, Call, Entry, List, Program, Said, Step, Time, Value, WORDS};
@@ -30,15 +29,15 @@ const PRIVATE_U32: u32 = 130;
 
 /// FUTEX_OWNER_DIED.
 const OWNER_DIED: u32 = 1 << 30;
-/// A number that no thread has.
+/// A number that is no thread's ID.
 const NO_THREAD: u32 = 0x3fff_ffff;
 
-/// What a word may hold at first.
+/// The initial values of a word.
 pub(super) fn value() -> BoxedStrategy<u32> {
     prop_oneof![16 => Just(0), 1 => Just(OWNER_DIED), 1 => Just(NO_THREAD)].boxed()
 }
 
-/// Of WAKE_OP: one that changes nothing, or sets the word to 0.
+/// For WAKE_OP: a change that does nothing, or sets the word to 0.
 pub(super) fn change() -> BoxedStrategy<Value> {
     const ADD_0: u64 = 1 << 28;
     const SET_0: u64 = 0;
@@ -51,7 +50,7 @@ fn unread() -> BoxedStrategy<Time> {
     Just(Time::None).boxed()
 }
 
-/// A wait must end when its time is moved to the past, so it has one.
+/// A wait must end when its time is moved to the past, so it must have one.
 fn time() -> BoxedStrategy<Time> {
     let right = prop_oneof![1 => Just(Time::Past), 1 => Just(Time::Soon), 5 => Just(Time::Far)];
     let wrong = prop_oneof![
@@ -129,7 +128,7 @@ const ZERO: Value = Value::Is(0);
 const ONE: Value = Value::Is(1);
 const BOTH_BITS: Value = Value::Is(3);
 
-/// What leaves a waiter on word 0, and how.
+/// Calls that leave a waiter on word 0 in some way.
 fn leaving() -> Vec<Vec<Step>> {
     let wait = |call| Step::Wait(0, call);
     let plain = call(WAIT, (0, 0), Value::Current, Time::Far, ZERO);
@@ -177,7 +176,7 @@ fn leaving() -> Vec<Vec<Step>> {
     leaving
 }
 
-/// What looks for waiters on word 0.
+/// Calls that look for waiters on word 0.
 fn finding() -> Vec<Vec<Step>> {
     const ADD_0_ALWAYS: Value = Value::Is(1 << 28 | 5 << 24);
     const ADD_0_NEVER: Value = Value::Is(1 << 28 | 2 << 24);
@@ -240,7 +239,7 @@ fn finding() -> Vec<Vec<Step>> {
         }
     }
     let mut finding: Vec<Vec<Step>> = calls.into_iter().map(|call| vec![Step::Do(call)]).collect();
-    // By another thread than the one that may hold the word.
+    // By a thread other than the one that may hold the word.
     for op in [LOCK_PI, TRYLOCK_PI, UNLOCK_PI] {
         let time = if op == LOCK_PI {
             Time::Past
@@ -250,18 +249,18 @@ fn finding() -> Vec<Vec<Step>> {
         finding.push(vec![Step::Wait(3, call(op, (0, 0), ZERO, time, ZERO))]);
         finding.push(vec![Step::Wait(2, call(op, (0, 0), ZERO, time, ZERO))]);
     }
-    // One that is to be moved to word 0, by a call that looks at both.
+    // A waiter that is to be moved to word 0, by a call that uses both words.
     let wait_requeue = call(WAIT_REQUEUE_PI, (2, 0), Value::Current, Time::Far, ZERO);
     for others in [0, 1] {
         let others = Time::Number(others);
         let requeue = call(CMP_REQUEUE_PI, (2, 0), ONE, others, Value::Current);
         finding.push(vec![Step::Wait(1, wait_requeue.clone()), Step::Do(requeue)]);
     }
-    // One on the second word, which WAKE_OP does not get to if the first refuses it.
+    // A waiter on the second word, which WAKE_OP does not reach if the first word refuses it.
     let wait = call(WAIT, (1, 1), Value::Current, Time::Far, ZERO);
     let change = call(WAKE_OP, (0, 1), ONE, Time::Number(1), ADD_0_ALWAYS);
     finding.push(vec![Step::Wait(1, wait), Step::Do(change)]);
-    // And one that waits in vain.
+    // And a waiter that waits in vain.
     for op in [WAIT, WAIT_REQUEUE_PI] {
         let wait = call(op, (0, 1), Value::Current, Time::Past, ZERO);
         finding.push(vec![Step::Wait(1, wait)]);
@@ -269,7 +268,7 @@ fn finding() -> Vec<Vec<Step>> {
     finding
 }
 
-/// Each pair of a call that leaves a waiter on a private word and one that finds it.
+/// Each pair of a call that leaves a waiter on a private word and a call that finds it.
 #[test]
 fn each_pair_answers_as_the_kernel() {
     let others = [Some(sides::doors()), sides::c_library(), sides::drop_in()];
@@ -295,7 +294,7 @@ fn each_pair_answers_as_the_kernel() {
     assert!(count == 0, "{count} of {pairs} pairs:\n{differences}");
 }
 
-/// A waiter can be moved to memory that is not there.
+/// A waiter can be moved to unmapped memory.
 #[test]
 fn a_word_that_cannot_be_read_answers_as_the_kernel() {
     let others = [Some(sides::doors()), sides::c_library(), sides::drop_in()];

@@ -1,10 +1,10 @@
-//! Which kinds of waiters may stand on which word.
+//! Which kinds of waiters may wait on which word.
 //!
-//! Plain waiters and waiters with priority inheritance are not to stand on one word at the same
-//! time: the kernel then goes by the order of their arrival, and the library cannot (`door/pi.rs`).
-//! So a step that would mix them is left out. So is one that would move waiters with priority
-//! inheritance to where plain ones stand, if the thread of one of them holds the word that these
-//! stand on: if it comes first, the kernel answers EDEADLK, and the library EINVAL.
+//! Plain waiters and waiters with priority inheritance must not wait on one word at the same time:
+//! the kernel's behaviour then depends on the order of their arrival, and the library's cannot
+//! (`door/pi.rs`). A step that would mix them is left out. So is a step that would move waiters
+//! with priority inheritance to a word where plain ones wait, if the thread of one of them holds
+//! that word: if that waiter comes first, the kernel returns EDEADLK, and the library EINVAL.
 
 use super::program::{Address, Call};
 
@@ -31,24 +31,24 @@ pub(crate) enum Kind {
 /// A word and its scope.
 type Place = (Address, bool);
 
-/// A waiter may stand at each of these places.
+/// A waiter, and all places where it may be queued.
 struct Waiter {
     thread: usize,
     kind: Kind,
     places: Vec<Place>,
     /// The words that its thread held when the wait began.
     held: Vec<Address>,
-    /// Where its time lies.
+    /// The address of its time.
     time: usize,
 }
 
-/// All that wait, in one run of a program.
+/// All waiters in one run of a program.
 #[derive(Default)]
 pub(crate) struct Kinds {
     waiters: Vec<Waiter>,
 }
 
-/// What a call does to queues.
+/// The effect of a call on queues.
 enum Effect {
     Waits(Kind, Vec<Place>),
     Moves(Kind, Place, Place),
@@ -72,7 +72,7 @@ pub(crate) fn waits_inheriting(op: i32) -> bool {
     matches!(command(op), LOCK_PI | WAIT_REQUEUE_PI | LOCK_PI2)
 }
 
-/// Whether it reads its time by the wall clock, without a flag.
+/// Whether it measures its time on the wall clock without a flag.
 pub(crate) fn goes_by_wall_clock(op: i32) -> bool {
     command(op) == LOCK_PI
 }
@@ -87,7 +87,7 @@ fn effect(call: &Call) -> Effect {
             let (first, second) = ((*word, private), (*second, private));
             match command(*op) {
                 WAIT | WAIT_BITSET => Effect::Waits(Kind::Plain, vec![first]),
-                // Refused where plain waiters stand.
+                // Refused where plain waiters wait.
                 LOCK_PI | LOCK_PI2 => Effect::Waits(Kind::Inheriting, vec![]),
                 WAIT_REQUEUE_PI => Effect::Waits(Kind::Inheriting, vec![first]),
                 REQUEUE | CMP_REQUEUE => Effect::Moves(Kind::Plain, first, second),
@@ -115,7 +115,7 @@ fn effect(call: &Call) -> Effect {
 }
 
 impl Kinds {
-    /// Whether the kinds stay apart if this call is made.
+    /// Whether the kinds stay separate if this call is made.
     pub(crate) fn allow(&self, call: &Call) -> bool {
         match effect(call) {
             Effect::Waits(kind, places) => !places
@@ -126,7 +126,7 @@ impl Kinds {
                     && self.has(|waiter| waiter.kind == Kind::Inheriting, to);
                 !meet
             }
-            // Refused where plain waiters stand.
+            // Refused where plain waiters wait.
             Effect::Moves(Kind::Inheriting, from, to) => {
                 let by_holder = self.has(|waiter| waiter.held.contains(&to.0), from);
                 let refused = self.has(|waiter| waiter.kind == Kind::Plain, to);
@@ -141,7 +141,7 @@ impl Kinds {
         self.waiters.iter().any(stands)
     }
 
-    /// The thread, which holds these words, makes this call, whose time lies there.
+    /// `thread`, which holds the words `held`, begins this call. Its time is at address `time`.
     pub(crate) fn begins(&mut self, thread: usize, held: Vec<Address>, call: &Call, time: usize) {
         let Effect::Waits(kind, mut places) = effect(call) else {
             return;
@@ -161,7 +161,7 @@ impl Kinds {
         });
     }
 
-    /// This call has been made, and may have moved waiters.
+    /// This call was made, and may have moved waiters.
     pub(crate) fn moves(&mut self, call: &Call) {
         if let Effect::Moves(kind, from, to) = effect(call) {
             let moved = |waiter: &&mut Waiter| waiter.kind == kind && waiter.places.contains(&from);
@@ -175,13 +175,13 @@ impl Kinds {
         self.waiters.retain(|waiter| waiter.thread != thread);
     }
 
-    /// Whether a signal ends the thread's wait; one with priority inheritance is begun anew.
+    /// Whether a signal ends the thread's wait. A wait with priority inheritance begins again.
     pub(crate) fn ends_by_signal(&self, thread: usize) -> bool {
         let inherits = |waiter: &Waiter| waiter.thread == thread && waiter.kind == Kind::Inheriting;
         !self.waiters.iter().any(inherits)
     }
 
-    /// Where the times of all waits with priority inheritance lie that have not ended.
+    /// The addresses of the times of all unfinished waits with priority inheritance.
     pub(crate) fn times(&self) -> impl Iterator<Item = usize> {
         let inherits = |waiter: &&Waiter| waiter.kind == Kind::Inheriting;
         self.waiters

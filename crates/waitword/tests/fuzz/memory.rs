@@ -1,4 +1,4 @@
-//! The words of a program, and addresses that are none.
+//! The words of a program, and addresses that are not words.
 
 use super::program::{Address, WORDS};
 use crate::support::buckets::{APART, choose_words};
@@ -8,23 +8,23 @@ use rustix::mm::{MprotectFlags, mprotect};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 const PAGE: usize = 4096;
-/// Pages that words are chosen from; the one after them may not be touched.
+/// Pages from which words are chosen. The page after them must not be accessed.
 const PAGES: usize = 4;
 const PRIVATE: usize = 128;
 
-/// See the module above.
+/// See the module documentation.
 pub(crate) struct Memory {
     mapping: Mapping,
     offsets: [usize; WORDS],
 }
 
 impl Memory {
-    /// Words that the kernel has in buckets of their own, also when compared with the addresses that are none but
-    /// can be moved to.
+    /// Words that the kernel keeps in buckets of their own, also distinct from those of the
+    /// non-word addresses to which waiters can be moved.
     pub(crate) fn new(crew: &mut Crew) -> Self {
         let mapping = Mapping::anonymous((PAGES + 1) * PAGE);
         let untouchable = mapping.at::<u8>(PAGES * PAGE);
-        // SAFETY: a page of this mapping, which nobody has touched.
+        // SAFETY: an unused page of this mapping.
         unsafe { mprotect(untouchable.cast(), PAGE, MprotectFlags::empty()) }.expect("mprotect");
         let mut memory = Self {
             mapping,
@@ -49,7 +49,8 @@ impl Memory {
     }
 
     fn word(&self, word: usize) -> &AtomicU32 {
-        // SAFETY: an aligned word of the mapping, made of bytes that are changed by atomic operations only.
+        // SAFETY: an aligned word of the mapping, whose bytes are changed only by atomic
+        // operations.
         unsafe { self.mapping.get(self.offsets[word]) }
     }
 
@@ -61,7 +62,7 @@ impl Memory {
         self.word(word).store(value, SeqCst);
     }
 
-    /// What lies at an address, if it is a word's.
+    /// The value at an address, if it is a word's.
     pub(crate) fn value_at(&self, address: Address) -> Option<u32> {
         match address {
             Address::Word(word) => Some(self.word(word).load(SeqCst)),

@@ -1,5 +1,5 @@
-//! That the fuzzer finds what is wrong: defects, planted between it and the doors, each found within seconds and shrunk to a
-//! program of a few steps.
+//! Tests that the fuzzer finds defects: they are planted between it and the raw futex interface.
+//! Each must be found within seconds and shrunk to a program of a few steps.
 
 use super::Comparison;
 use super::program::Program;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use syscalls::Sysno;
 
-/// Arguments of a call, before and after.
+/// Changes the arguments of a call.
 type Defect = fn(Sysno, [usize; 6]) -> [usize; 6];
 
-/// The doors, with a defect in front of them.
+/// The raw futex interface, with a defect in front of it.
 struct Defective {
     doors: Arc<dyn Side>,
     defect: Defect,

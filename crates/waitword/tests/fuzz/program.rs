@@ -1,11 +1,11 @@
-//! A program: calls on a few words, one after the other, each with its own numbers.
+//! A program: calls on a few words, one after another, each with its own numbers.
 
 use std::fmt::Write as _;
 
 /// Words of a program.
 pub(crate) const WORDS: usize = 3;
 
-/// See the module above.
+/// See the module documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) initial: [u32; WORDS],
@@ -14,15 +14,15 @@ pub(crate) struct Program {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// One of the threads that are free makes the call, and may have to wait.
+    /// One of the free threads makes the call, and may have to wait.
     Wait(u8, Call),
-    /// The test itself makes it.
+    /// The test itself makes the call.
     Do(Call),
     Store(usize, u32),
-    /// The thread whose number a private word holds, if it has no call to make, unlocks it
+    /// The thread whose ID a private word holds, if that thread has no call in progress, unlocks it
     /// (FUTEX_UNLOCK_PI).
     Unlock(usize),
-    /// A signal to one of those who wait.
+    /// A signal to one of the waiters.
     Interrupt(u8),
 }
 
@@ -65,23 +65,23 @@ pub(crate) enum Call {
     },
 }
 
-/// Where something lies, or does not.
+/// Where something lies, or an invalid address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
     Word(usize),
-    /// So many bytes into a word.
+    /// This many bytes into a word.
     Into(usize, usize),
     Null,
     FirstPage,
-    /// Memory of the process that nobody may touch.
+    /// Memory of the process that must not be accessed.
     Unmapped,
-    /// In the kernel's half.
+    /// In the kernel's half of the address space.
     Kernels,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value {
-    /// What the first word of the call holds.
+    /// The value of the call's first word.
     Current,
     Is(u64),
 }
@@ -90,15 +90,15 @@ pub(crate) enum Value {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Time {
     None,
-    /// Has passed already.
+    /// Has already passed.
     Past,
-    /// Will pass before the next step.
+    /// Passes before the next step.
     Soon,
-    /// Will not pass.
+    /// Does not pass.
     Far,
-    /// Has passed already, and lies at an odd address.
+    /// Has already passed, and lies at an odd address.
     Askew,
-    /// These seconds and nanoseconds, which are no time or have passed.
+    /// These seconds and nanoseconds, which are invalid or in the past.
     Wrong(i64, i64),
     At(Address),
     Number(i32),
@@ -110,15 +110,15 @@ pub(crate) struct List {
     pub(crate) said: Said,
 }
 
-/// What a call says of its list.
+/// How a call describes its list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Said {
     Truth,
-    /// And it lies at an odd address.
+    /// True, but the list lies at an odd address.
     Odd,
-    /// Another length.
+    /// A wrong length.
     Length(u32),
-    /// Another address.
+    /// A wrong address.
     Start(Address),
 }
 

@@ -1,4 +1,4 @@
-//! A program, run on one side; what happened, step by step.
+//! Runs a program on one side, and records what happened, step by step.
 
 use super::kinds::Kinds;
 use super::memory::Memory;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 type Event = event::Event<[u32; WORDS]>;
 
-/// Runs `program` and then wakes, one by one, all who still wait.
+/// Runs `program`, then wakes all remaining waiters one by one.
 pub(crate) fn run(
     program: &Program,
     side: &Arc<dyn Side>,
@@ -64,7 +64,7 @@ fn unlock(word: usize) -> Call {
     }
 }
 
-/// The number of the thread that holds a word with this value.
+/// The ID of the thread that holds a word with this value.
 fn holder(value: u32) -> i32 {
     const TID_MASK: u32 = 0x3fff_ffff;
     (value & TID_MASK) as i32
@@ -78,7 +78,7 @@ struct Scene<'a> {
     kinds: Kinds,
 }
 
-/// What came of a step: what the test's own call said, and which threads came back.
+/// The outcome of a step: the answer of the test's own call, and which threads came back.
 type Outcome = (Option<Answer>, Option<Vec<(usize, Answer)>>);
 
 impl Scene<'_> {
@@ -120,7 +120,7 @@ impl Scene<'_> {
         }
     }
 
-    /// Has a thread make the call.
+    /// Makes a thread make the call.
     fn order(&mut self, thread: usize, call: &Call) -> Vec<(usize, Answer)> {
         let prepared = call.prepare(self.memory);
         let entries = if self.side.in_our_table() {
@@ -132,7 +132,7 @@ impl Scene<'_> {
         self.kinds.begins(thread, held, call, prepared.time());
         let job = {
             let side = self.side.clone();
-            // The whole of it, which keeps alive what the arguments point to.
+            // Captured as a whole, which keeps alive what the arguments point to.
             move || {
                 let prepared = prepared;
                 side.call(prepared.call, prepared.arguments)
@@ -161,7 +161,7 @@ impl Scene<'_> {
         answer
     }
 
-    /// The words that hold the number of this thread.
+    /// The words that hold the ID of this thread.
     fn held_by(&self, id: i32) -> Vec<Address> {
         let words = self.memory.load().map(holder);
         let held = (0..WORDS).filter(|&word| words[word] == id);
@@ -174,17 +174,17 @@ impl Scene<'_> {
         idle.retain(|&thread| self.crew.id(thread) == holder);
         match idle.first() {
             Some(&thread) => (None, Some(self.order(thread, &unlock(word)))),
-            // The test's own, or refused.
+            // Made by the test itself, or refused.
             None => (Some(self.call(&unlock(word))), None),
         }
     }
 
-    /// Ends the waits of those who were moved to where nothing is, and of those who wait for a word
-    /// that nobody unlocks.
+    /// Ends the waits of threads that were moved to unmapped memory, and of those that wait for a
+    /// word that no thread unlocks.
     fn end(self) {
         for time in self.kinds.times() {
             let time = with_exposed_provenance_mut::<Timespec>(time);
-            // SAFETY: its thread waits, and with it lives what the call was made with; only the
+            // SAFETY: its thread waits, which keeps alive what the call was made with. Only the
             // kernel reads it.
             unsafe { time.write_volatile(PAST) };
         }
@@ -192,13 +192,13 @@ impl Scene<'_> {
     }
 }
 
-/// By either clock. A wait that is begun anew after a signal reads its time anew.
+/// On either clock. A wait that begins again after a signal reads its time again.
 const PAST: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 0,
 };
 
-/// Both runs side by side, for people.
+/// Both runs side by side, for a human reader.
 pub(crate) fn difference(
     program: &Program,
     expected: &[Event],

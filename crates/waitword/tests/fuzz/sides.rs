@@ -1,4 +1,5 @@
-//! Who answers a call: the kernel; the library's doors; the C library; the drop-in's `syscall`.
+//! The sides that answer a call: the kernel; the library's raw futex interface; the C library; the
+//! drop-in's `syscall`.
 
 use crate::support::{Answer, kernel, kernel_has};
 use std::ffi::{CStr, CString, c_int, c_long, c_uint, c_void};
@@ -13,7 +14,7 @@ pub(crate) trait Side: Send + Sync {
 
     fn call(&self, call: Sysno, arguments: [usize; 6]) -> Answer;
 
-    /// Whether its private waiters are seen in this program's own table.
+    /// Whether its private waiters are visible in this program's own table.
     fn in_our_table(&self) -> bool {
         false
     }
@@ -56,8 +57,8 @@ impl Side for Doors {
 
     fn call(&self, call: Sysno, [a, b, c, d, e, f]: [usize; 6]) -> Answer {
         let word = with_exposed_provenance_mut::<c_void>;
-        // SAFETY: words that are mapped, or addresses that the library tells by their number; times and lists that are
-        // alive, or such addresses.
+        // SAFETY: mapped words, or addresses that the library recognises by their value; times and
+        // lists that are alive, or such addresses.
         let answer = unsafe {
             match call {
                 Sysno::futex => {
@@ -128,7 +129,7 @@ impl Side for C {
     fn call(&self, call: Sysno, [a, b, c, d, e, f]: [usize; 6]) -> Answer {
         let word = with_exposed_provenance_mut::<c_void>;
         let time = with_exposed_provenance;
-        // SAFETY: as for the doors.
+        // SAFETY: as for the raw futex interface.
         in_errno(unsafe {
             match call {
                 Sysno::futex => {
@@ -171,7 +172,7 @@ impl Side for DropIn {
     }
 
     fn call(&self, call: Sysno, [a, b, c, d, e, f]: [usize; 6]) -> Answer {
-        // SAFETY: as for the doors; and what is not mapped the drop-in finds out.
+        // SAFETY: as for the raw futex interface; the drop-in itself detects unmapped memory.
         in_errno(unsafe { (self.syscall)(c_long::from(call.id()), a, b, c, d, e, f) })
     }
 }
@@ -183,7 +184,7 @@ fn in_errno(answer: c_long) -> Answer {
     })
 }
 
-/// The library that a variable names; a name that is none is an error of whoever gave it.
+/// The library that a variable names. A wrong name is an error of the caller, which set it.
 fn open(variable: &str) -> Option<*mut c_void> {
     let path = std::env::var(variable).ok()?;
     let name = CString::new(path.clone()).expect("a path");

@@ -1,4 +1,5 @@
-//! Which programs there are: mostly calls that make sense together, and among them some that are wrong in one place.
+//! The distribution of programs: mostly calls that make sense together, and some that are wrong in
+//! one place.
 
 use super::inheriting;
 use super::program::{Address, Call, Entry, List, Program, Said, Step, Time, Value, WORDS};
@@ -49,7 +50,7 @@ fn value() -> impl Strategy<Value = u32> + Clone {
     ]
 }
 
-/// Mostly `right`; the shrinker goes there too.
+/// Mostly `right`, to which the shrinker also goes.
 pub(super) fn mostly<T: Clone + std::fmt::Debug + 'static>(
     right: impl Strategy<Value = T> + 'static,
     wrong: impl Strategy<Value = T> + 'static,
@@ -61,7 +62,7 @@ fn word() -> impl Strategy<Value = Address> {
     (0..WORDS).prop_map(Address::Word)
 }
 
-/// An address that nothing is read from: only waiters are looked for.
+/// An address from which nothing is read: it is only a key for waiters.
 pub(super) fn key() -> BoxedStrategy<Address> {
     let wrong = prop_oneof![
         Just(Address::Null),
@@ -73,7 +74,7 @@ pub(super) fn key() -> BoxedStrategy<Address> {
     mostly(word(), wrong)
 }
 
-/// One that is read.
+/// An address that is read.
 fn read(contents: Contents) -> BoxedStrategy<Address> {
     let known = prop_oneof![
         Just(Address::Null),
@@ -88,7 +89,7 @@ fn read(contents: Contents) -> BoxedStrategy<Address> {
     }
 }
 
-/// Where a time or a list lies that is not there.
+/// A bad address of a time or a list.
 fn nowhere(contents: Contents) -> BoxedStrategy<Address> {
     if contents.bad_memory {
         prop_oneof![
@@ -107,7 +108,7 @@ pub(super) fn expected() -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// Of futex2, whose values are wider than the word.
+/// For futex2, whose values are wider than the word.
 fn wide_expected() -> BoxedStrategy<Value> {
     mostly(
         expected(),
@@ -161,7 +162,7 @@ fn clock() -> BoxedStrategy<i32> {
     )
 }
 
-/// The scope, and now and then something that no call knows.
+/// The scope, and now and then bits that no call knows.
 fn op_flags() -> BoxedStrategy<i32> {
     mostly(
         prop_oneof![5 => Just(PRIVATE), 1 => Just(0)],
@@ -213,7 +214,7 @@ fn counted() -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// futex(2), of its arguments.
+/// futex(2), from its arguments.
 pub(super) fn futex(
     op: impl Strategy<Value = i32> + 'static,
     word: BoxedStrategy<Address>,
@@ -414,7 +415,8 @@ fn other(contents: Contents) -> BoxedStrategy<Call> {
     .boxed()
 }
 
-/// Without an unmapped word where that is documented to be undefined, or which of two errors comes first is.
+/// Without an unmapped word where the result, or which of two errors comes first, is documented to
+/// be undefined.
 fn defined(mut call: Call, contents: Contents) -> Call {
     let is_private = |flags: u32| flags & PRIVATE as u32 != 0;
     let mapped = |word: &mut Address| {
@@ -423,11 +425,11 @@ fn defined(mut call: Call, contents: Contents) -> Call {
         }
     };
     match &mut call {
-        // A shared word is to be mapped, even if nobody is to be woken.
+        // A shared word must be mapped, even if no waiter is to be woken.
         Call::Futex2Wake { word, flags, .. } if !contents.bad_memory && !is_private(*flags) => {
             mapped(word);
         }
-        // Private words beside shared ones are not the kernel's, and are compared last.
+        // The kernel does not have private words beside shared ones, and they are compared last.
         Call::Futex2Waitv { list, .. } | Call::Futex2Requeue { list, .. } => {
             let entries = &mut list.entries;
             let private = entries.iter().filter(|entry| is_private(entry.flags));

@@ -1,4 +1,4 @@
-//! What a family of locks has to say of itself to be run against its model.
+//! What a family of locks must provide to be run against its model.
 
 use super::program::{Limit, Program, Step};
 use crate::support::Answer;
@@ -10,7 +10,7 @@ use waitword::abi_support::Interrupter;
 
 /// Locks of one kind: the real ones, and the model of them.
 pub(crate) trait Family: Copy + Debug + 'static {
-    /// What is chosen as one is made.
+    /// What is chosen when a lock is made.
     type Made: Clone + Debug + 'static;
     type Call: Clone + Debug + Send + 'static;
     type Object: Send + Sync + 'static;
@@ -19,8 +19,9 @@ pub(crate) trait Family: Copy + Debug + 'static {
     /// The type's own name.
     const NAME: &'static str;
 
-    /// For so long nobody has run though somebody must come back: then nobody will. Longer than what a waiter sleeps that looks by
-    /// itself, but for the second after which sleepers on shared words do, which would hide a lost wake-up.
+    /// If no thread has run for so long although one must come back, none will. This is longer than
+    /// the sleep of a waiter that re-checks by itself, except for the one-second re-check of
+    /// sleepers on shared words, which would hide a lost wake-up.
     const QUIET: Duration = Duration::from_millis(50);
 
     fn made() -> BoxedStrategy<Self::Made>;
@@ -30,24 +31,25 @@ pub(crate) trait Family: Copy + Debug + 'static {
     fn call(object: &Self::Object, caller: &Caller, call: &Self::Call) -> Answer;
 }
 
-/// Who calls.
+/// The thread that calls.
 pub(crate) struct Caller {
     pub(crate) thread: usize,
-    /// By which others end its waits, where they can. Cleared by whoever was interrupted.
+    /// Ends the thread's waits, where that is possible. The interrupted thread clears it.
     pub(crate) interrupter: &'static Interrupter,
 }
 
-/// What must come of the calls: as simple as it can be said.
+/// The required results of the calls, stated as simply as possible.
 ///
-/// Where a lock promises less than one outcome (which of the waiters is next), the model takes what it sees, if that is one of
-/// those promised.
+/// Where a lock does not promise a single outcome (such as which waiter is next), the model accepts
+/// what it sees, if that is one of the promised outcomes.
 pub(crate) trait Model<F: Family>: Sized {
     fn new(made: &F::Made) -> Self;
 
-    /// Whether an idle thread may make this call: it is defined, and somebody can end it.
+    /// Whether an idle thread may make this call: the call is defined, and it can be ended.
     fn allows(&self, thread: usize, call: &F::Call) -> bool;
 
-    /// Whether the call, which is allowed, most likely comes to nothing. Then somebody else makes it, most of the time.
+    /// Whether the call, which is allowed, most likely has no effect. Then another thread makes it,
+    /// most of the time.
     fn is_misuse(&self, _thread: usize, _call: &F::Call) -> bool {
         false
     }
@@ -55,22 +57,24 @@ pub(crate) trait Model<F: Family>: Sized {
     /// A thread makes a call that is allowed.
     fn begins(&mut self, thread: usize, call: &F::Call);
 
-    /// A call has come back.
+    /// A call has returned.
     fn returns(&mut self, thread: usize, answer: Answer) -> Result<(), String>;
 
-    /// All sleep who have not come back; is that right? Else somebody must still come.
+    /// All threads that have not returned are asleep. Checks that this is right: otherwise one must
+    /// still return.
     fn rests(&mut self, object: &F::Object) -> Result<(), String>;
 
-    /// Whether the object then says of itself what is so.
+    /// Checks that the object's own state agrees with the model.
     fn agrees(&self, object: &F::Object) -> Result<(), String>;
 
-    /// Whether the thread, which waits, may be sent a signal; it will be, then.
+    /// Whether the thread, which waits, may be sent a signal. If so, it is sent one.
     fn is_signalled(&mut self, thread: usize) -> bool;
 
-    /// Its interrupter is requested.
+    /// Its interrupter is triggered.
     fn is_interrupted(&mut self, thread: usize);
 
-    /// At the end: who calls what so that those who wait come back, and the object can be freed. `None`: nothing is left to do.
+    /// At the end: which thread must call what, so that the waiters return and the object can be
+    /// freed. `None`: nothing is left to do.
     fn ends(&self) -> Option<(usize, F::Call)>;
 }
 
@@ -95,7 +99,7 @@ pub(crate) fn limits() -> impl Strategy<Value = Limit> + Clone {
     ]
 }
 
-/// That a call came back with another answer than it must.
+/// Checks that a call returned the right answer.
 pub(crate) fn expect(thread: usize, answer: Answer, right: Answer) -> Result<(), String> {
     if answer == right {
         return Ok(());

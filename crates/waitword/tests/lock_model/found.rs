@@ -1,4 +1,4 @@
-//! Programs that the fuzzer has found, and that stay: each differed once.
+//! Regression tests: programs that the fuzzer found. Each differed once.
 
 use super::Bench;
 use super::family::Family;
@@ -13,7 +13,7 @@ fn as_modelled<F: Family>(made: F::Made, steps: Vec<Step<F::Call>>) {
     }
 }
 
-/// What is left of those who have waited does not keep a reader out of a lock that nobody has.
+/// What earlier waiters have left does not keep a reader out of a free lock.
 #[test]
 fn a_trylock_of_a_free_lock() {
     as_modelled::<RwLocks>(

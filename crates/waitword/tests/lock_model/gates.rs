@@ -1,7 +1,7 @@
 //! Events, latches and barriers, of both scopes.
 //!
-//! Promised, and so in the model: whoever waits when it opens gets through, all of them, and nobody before; one leader to a
-//! round, the last to arrive.
+//! The model contains what is promised: all threads that wait when a gate opens get through, and
+//! none before; each round of a barrier has one leader, the last thread to arrive.
 
 use super::family::{Caller, Family, Model, expect, limits};
 use super::mutexes::scopes;
@@ -26,9 +26,9 @@ pub(crate) struct Sort {
 pub(crate) enum Of {
     /// Set or not.
     Event(bool),
-    /// So many to be counted off.
+    /// With this count.
     Latch(u32),
-    /// For so many.
+    /// For this many threads.
     Barrier(u32),
 }
 
@@ -36,16 +36,16 @@ pub(crate) enum Of {
 pub(crate) enum Call {
     /// Sets an event.
     Set,
-    /// Resets it.
+    /// Resets an event.
     Reset,
-    /// Counts off a latch.
+    /// Counts down a latch.
     CountDown(u32),
-    /// The same by one, and waits.
+    /// Counts down a latch by one, and waits.
     ArriveAndWait,
-    /// Asks an event or a latch.
+    /// Queries an event or a latch.
     IsOpen,
     Wait(Limit),
-    /// A barrier, which can be used after it.
+    /// Destroys a barrier, which can be used again after it.
     Destroy,
 }
 use Call::*;
@@ -150,10 +150,10 @@ fn on_barrier(barrier: &Barrier, call: &Call) -> Answer {
     leads.map(usize::from).ok_or(ETIMEDOUT)
 }
 
-/// See the module above.
+/// See the module documentation.
 pub(crate) struct Modelled {
     of: Of,
-    /// What those come back with who have not, and need not wait for others.
+    /// The answers of threads that have not returned, and need not wait for other threads.
     answers: BTreeMap<usize, Answer>,
     line: Vec<usize>,
 }
@@ -183,7 +183,7 @@ impl Modelled {
         Ok(0)
     }
 
-    /// What a thread is told that waits; nothing if it must.
+    /// The answer of a thread that waits; `None` if it must wait.
     fn wait(&mut self, limit: Limit) -> Option<Answer> {
         if self.is_open() {
             return Some(Ok(0));

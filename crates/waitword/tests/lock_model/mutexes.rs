@@ -1,7 +1,8 @@
 //! Mutexes of every flavour, kind and scope, each with a condition variable.
 //!
-//! Promised, and so in the model: one holder; an unlock lets one of those who wait in, and a fair one the oldest; signals go
-//! by order of arrival, to who waited before; the error of each misuse.
+//! The model contains what is promised: one holder; an unlock lets one of the waiters in, and a
+//! fair unlock the oldest; signals go in order of arrival, to threads that waited before; the error
+//! of each misuse.
 
 #[path = "mutexes_model.rs"]
 mod model;
@@ -27,7 +28,7 @@ pub(crate) struct Sort {
     pub(crate) flavour: PosixFlavour,
     pub(crate) kind: Kind,
     pub(crate) scope: Scope,
-    /// The condition variable's.
+    /// The condition variable's scope.
     pub(crate) signals: Scope,
 }
 
@@ -105,7 +106,7 @@ impl Family for Mutexes {
 
     fn call(pair: &Pair, caller: &Caller, call: &Call) -> Answer {
         let Pair { mutex, condvar } = pair;
-        // SAFETY, of all below: the model allows a call only to who may make it.
+        // SAFETY, of all below: the model allows a call only to a thread that may make it.
         let done = match call {
             Lock(limit) => match limit.deadline() {
                 None => mutex.lock_checked(),

@@ -1,34 +1,36 @@
-//! The model of a mutex and its condition variable: who has it, who stands where, what each is told.
+//! The model of a mutex and its condition variable: which thread holds it, which wait where, what
+//! each gets.
 
 use super::*;
 
-/// What a thread is about that has not come back.
+/// What a thread that has not returned is doing.
 #[derive(Clone, Copy, Debug)]
 enum Doing {
-    /// Comes back with this, whatever others do.
+    /// Returns this, whatever other threads do.
     Answers(Answer),
-    /// Comes back with this as soon as it has the mutex.
+    /// Returns this as soon as it has the mutex.
     Locks(Answer),
-    /// Waits for a signal, and holds a recursive mutex meanwhile, or not.
+    /// Waits for a signal; `keeps`: it holds a recursive mutex meanwhile.
     Waits { keeps: bool },
 }
 
-/// See the module above.
+/// See the module documentation.
 pub(crate) struct Modelled {
     sort: Sort,
-    /// And how many times.
+    /// The thread, and how many levels it holds.
     holder: Option<(usize, u32)>,
     doing: BTreeMap<usize, Doing>,
-    /// Who waits for the mutex: since when in what order.
+    /// The threads that wait for the mutex, in order of arrival.
     line: Vec<usize>,
-    /// Whether that is known of all in the line: not of those who were signalled, nor after a signal handler.
+    /// Whether that order is known for all of them. It is not for threads that were signalled, nor
+    /// after a signal handler.
     line_is_known: bool,
-    /// Who waits for a signal.
+    /// The threads that wait for a signal.
     queue: Vec<usize>,
-    /// Who must have the mutex next.
+    /// The thread that must have the mutex next.
     next: Option<usize>,
     interrupted: [bool; THREADS + 1],
-    /// Who waited for a signal while another was signalled.
+    /// Whether a thread waited for a signal while another was signalled.
     saw_a_signal: [bool; THREADS + 1],
 }
 
@@ -49,7 +51,7 @@ impl Modelled {
         self.holder.map_or(0, |(_, levels)| levels)
     }
 
-    /// The holder takes one level more, or gives one back.
+    /// The holder takes one more level, or releases one.
     fn change_level(&mut self, by: i32) {
         let (holder, levels) = self.holder.expect("held");
         self.holder = Some((holder, levels.wrapping_add_signed(by)));
@@ -178,13 +180,14 @@ impl Model<Mutexes> for Modelled {
                 may_wait(thread) && (!waits_for_itself || limit.passes())
             }
             TryLock | NotifyOne | NotifyAll => true,
-            // Without an owner it may be anybody's who knows that it is locked.
+            // A mutex without an owner may be unlocked by any thread that knows that it is locked.
             Unlock | UnlockFair => self.has_owner() || self.holder.is_some(),
             Bump => may_wait(thread) && self.has(thread) && self.levels() == 1,
             Wait(limit) => {
                 let interrupted = self.interrupted[thread];
                 let ends_once = !(interrupted && limit.passes());
-                // Where somebody else takes the mutex meanwhile, it would not be back before the next step.
+                // If another thread takes the mutex meanwhile, the call would not be back before
+                // the next step.
                 let is_back = *limit != Limit::Soon || self.line.is_empty();
                 may_wait(thread) && owns && ends_once && is_back
             }
@@ -218,7 +221,7 @@ impl Model<Mutexes> for Modelled {
 
     fn returns(&mut self, thread: usize, answer: Answer) -> Result<(), String> {
         if answer == Err(EINTR) {
-            // It has cleared what was requested meanwhile, too.
+            // It has also cleared a request that came meanwhile.
             self.interrupted[thread] = false;
         }
         match self.doing.remove(&thread).expect("it was away") {
@@ -259,11 +262,11 @@ impl Model<Mutexes> for Modelled {
     }
 
     fn is_signalled(&mut self, thread: usize) -> bool {
-        // In the kernel a condvar's wait may end for no reason, or begins anew, behind the others.
+        // In the kernel, a condvar's wait may end spuriously, or begins again behind the others.
         let in_kernel = self.inherits() || self.sort.signals == Scope::Shared;
         let may_return = self.queue.contains(&thread) && in_kernel;
         if self.inherits() {
-            // Who waits in the kernel begins its wait anew.
+            // A thread that waits in the kernel begins its wait again.
             self.line_is_known = false;
         }
         !may_return
@@ -274,8 +277,9 @@ impl Model<Mutexes> for Modelled {
         let place = self.queue.iter().position(|&other| other == thread);
         if let Some(place) = place.filter(|_| self.sort.signals == Scope::Private) {
             self.queue.remove(place);
-            // The kernel cannot say whom a signal was for, so a waiter of a priority-inheriting
-            // mutex takes one that came since for its own. The interruption stays for its next wait.
+            // The kernel cannot tell which waiter a signal was for. So a waiter of a
+            // priority-inheriting mutex takes a signal that came since then for its own. The
+            // interruption remains pending for its next wait.
             let is_taken_for_a_signal = self.inherits() && self.saw_a_signal[thread];
             self.interrupted[thread] = is_taken_for_a_signal;
             let answer = match is_taken_for_a_signal {

@@ -1,7 +1,9 @@
-//! `Once`: what is done once returns, or unwinds, when another thread says so; meanwhile others come.
+//! `Once`: the initialiser returns, or unwinds, when another thread requests it. Meanwhile other
+//! threads come.
 //!
-//! Promised, and so in the model: one runs it at a time; once it has returned nobody does any more; if it unwinds, those who wait are
-//! told, or one of them runs it, by what they have called.
+//! The model contains what is promised: one thread runs it at a time. Once it has returned, no
+//! thread runs it again. If it unwinds, the waiters get an error, or one of them runs it, depending
+//! on what they called.
 
 use super::family::{Caller, Family, Model, expect};
 use super::program::HAND;
@@ -25,7 +27,7 @@ pub(crate) enum Call {
     /// `call_once_force`.
     Force,
     Execute,
-    /// Whoever runs it goes on, and comes to this end.
+    /// The thread that runs it continues, and ends in this way.
     Ends(End),
 }
 use Call::*;
@@ -42,11 +44,11 @@ pub(crate) struct Object {
     said: Condvar,
 }
 
-/// Between who runs it and who says how that ends.
+/// Between the thread that runs it and the one that decides how that ends.
 #[derive(Default)]
 struct Stage {
     runs: Option<usize>,
-    /// What it found.
+    /// The state that it found.
     found: Option<OnceState>,
     end: Option<End>,
 }
@@ -55,7 +57,7 @@ struct Stage {
 struct Unwound;
 
 impl Object {
-    /// What is done once: nothing, until somebody says how it ends.
+    /// The initialiser: does nothing until another thread decides how it ends.
     fn run(&self, thread: usize, found: Option<OnceState>) {
         let mut stage = self.stage.lock().unwrap();
         assert_eq!(stage.runs, None, "two run it");
@@ -78,7 +80,7 @@ thread_local! {
     static MAY_PANIC: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The message of a panic that is an answer is of no use.
+/// The message of a panic that is an expected answer is not useful.
 fn without_messages() {
     static INSTALLED: StdOnce = StdOnce::new();
     INSTALLED.call_once(|| {
@@ -144,20 +146,20 @@ impl Family for Onces {
         match called {
             Ok(()) => Ok(usize::from(ran.get())),
             Err(panic) if panic.is::<Unwound>() => Err(ECANCELED),
-            // By who has not run it: it is poisoned.
+            // Without having run it: it is poisoned.
             Err(_) if !ran.get() => Err(ENOTRECOVERABLE),
             Err(panic) => resume_unwind(panic),
         }
     }
 }
 
-/// See the module above.
+/// See the module documentation.
 pub(crate) struct Modelled {
-    /// What is known of it while nobody runs it.
+    /// Its state while no thread runs it.
     state: OnceState,
-    /// Who runs it.
+    /// The thread that runs it.
     runs: Option<(usize, Call)>,
-    /// What those come back with who come now.
+    /// The answers of threads that come now.
     answers: BTreeMap<usize, Answer>,
     line: Vec<(usize, Call)>,
 }
@@ -177,7 +179,7 @@ impl Modelled {
         };
     }
 
-    /// Whether such a call runs it now if nobody else does.
+    /// Whether such a call would run it now if no other thread does.
     fn would_run(&self, call: Call) -> bool {
         match self.state {
             OnceState::New => true,
@@ -186,7 +188,7 @@ impl Modelled {
         }
     }
 
-    /// What such a call answers that does not run it.
+    /// The answer of such a call that does not run it.
     fn answer(&self) -> Answer {
         match self.state {
             OnceState::Poisoned => Err(ENOTRECOVERABLE),
@@ -240,7 +242,7 @@ impl Model<Onces> for Modelled {
         }
         let stage = object.stage.lock().unwrap();
         if let Some(thread) = stage.runs.filter(|_| self.runs.is_none()) {
-            // One of those who wait, whichever.
+            // One of the waiters, whichever.
             let mut line = self.line.iter();
             let place = line.position(|&(other, _)| other == thread);
             let place = place.ok_or("a stranger runs it")?;

@@ -1,5 +1,5 @@
-//! That the fuzzer finds what is wrong: defects, planted between it and the locks, each found within seconds and shrunk to a
-//! program of a few steps.
+//! Tests that the fuzzer finds defects: they are planted between it and the locks. Each must be
+//! found within seconds and shrunk to a program of a few steps.
 
 use super::family::Family;
 use super::gates::{self, Gates};

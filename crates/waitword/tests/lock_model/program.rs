@@ -1,16 +1,16 @@
-//! A program: calls on one lock, by one thread after the other.
+//! A program: calls on one lock, by one thread after another.
 
 use super::family::Family;
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 use waitword::{Clock, Deadline};
 
-/// Threads that may wait. One more never does, so that somebody is there to let the others go.
+/// Threads that may wait. One more thread never does, so that it can release the others.
 pub(crate) const THREADS: usize = 4;
-/// That one.
+/// The number of that thread.
 pub(crate) const HAND: usize = THREADS;
 
-/// See the module above.
+/// See the module documentation.
 #[derive(Clone, Debug)]
 pub(crate) struct Program<F: Family> {
     pub(crate) made: F::Made,
@@ -19,28 +19,28 @@ pub(crate) struct Program<F: Family> {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Step<C> {
-    /// One of the threads that may make this call now makes it: the first from this one on.
+    /// One of the threads that may make this call now makes it: the first, starting at this number.
     By(u8, C),
-    /// A signal, whose handler does nothing, to one of those who wait.
+    /// A signal, whose handler does nothing, to one of the waiters.
     Signal(u8),
-    /// A request to a thread's interrupter.
+    /// Triggers a thread's interrupter.
     Interrupt(u8),
 }
 
-/// Until when a call waits.
+/// How long a call waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
     Forever,
-    /// Has passed already.
+    /// Has already passed.
     Past,
-    /// Will pass before the next step, but not before a waiter of a rwlock has lost its patience.
+    /// Passes before the next step, but not before the anti-starvation timer of a rwlock's waiter.
     Soon,
-    /// Will not pass.
+    /// Does not pass.
     Far,
 }
 
 impl Limit {
-    /// Whether a call that must wait comes back by itself.
+    /// Whether a call that must wait returns by itself.
     pub(crate) fn passes(self) -> bool {
         matches!(self, Limit::Past | Limit::Soon)
     }

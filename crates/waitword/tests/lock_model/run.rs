@@ -1,4 +1,4 @@
-//! A program, run on a real lock and on its model at once.
+//! Runs a program on a real lock and on its model at the same time.
 
 use super::family::{Caller, Family, Model};
 use super::program::{HAND, Program, Step, THREADS};
@@ -11,29 +11,30 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use waitword::abi_support::Interrupter;
 
-/// What a call becomes, that is planted to be found; `None`: it is not made, and answers 0.
+/// The planted replacement of a call; `None`: it is not made, and answers 0.
 pub(crate) type Defect<F> = fn(<F as Family>::Call) -> Option<<F as Family>::Call>;
 
-/// In place of an answer.
+/// Used in place of an answer.
 const PANICKED: Answer = Err(i32::MIN);
 
-/// For so long they may run before they have to rest.
+/// How long threads may run before they must come to rest.
 const RESTLESS: Duration = Duration::from_secs(30);
 
-/// A lock, its model, and those who use them.
+/// A lock, its model, and the threads that use them.
 struct Run<'a, F: Family> {
     object: Arc<F::Object>,
     model: F::Model,
     crew: &'a mut Crew,
     interrupters: &'static [Interrupter; THREADS + 1],
     defect: Option<Defect<F>>,
-    /// For people.
+    /// For a human reader.
     log: String,
 }
 
-/// Runs `program`, and then lets all go who still wait. What went wrong, with all steps before.
+/// Runs `program`, then releases all remaining waiters. An error says what went wrong, with all
+/// steps before.
 ///
-/// After an error threads may be left in the lock for ever.
+/// After an error, threads may be left in the lock forever.
 pub(crate) fn run<F: Family>(
     program: &Program<F>,
     crew: &mut Crew,
@@ -51,7 +52,7 @@ pub(crate) fn run<F: Family>(
     };
     let steps = program.steps.iter().try_for_each(|step| run.take(step));
     steps.and_then(|()| run.end()).map_err(|reason| {
-        // Who still has it may be written down under its address.
+        // A thread that still holds it may be recorded under its address.
         std::mem::forget(run.object);
         let log = run.log;
         format!("{log}but {reason}")
@@ -115,13 +116,14 @@ impl<F: Family> Run<'_, F> {
         self.settle(Some(thread))
     }
 
-    /// Until everybody is back who must come, and the others sleep.
+    /// Waits until all threads that must return are back, and the others sleep.
     fn settle(&mut self, caller: Option<usize>) -> Result<(), String> {
         let begin = Instant::now();
         let mut quiet = (u64::MAX, begin);
         loop {
             if let Some(mut rest) = self.crew.at_rest() {
-                // What it answers comes of what was before, and what others are told of what it did.
+                // The caller's answer follows from the state before; the other threads' answers
+                // follow from what the caller did.
                 rest.came_back
                     .sort_by_key(|&(thread, _)| Some(thread) != caller);
                 for &(thread, answer) in &rest.came_back {
@@ -172,7 +174,7 @@ impl<F: Family> Run<'_, F> {
     }
 }
 
-/// The last of the crew is there for calls that do not wait.
+/// The last thread of the crew is reserved for calls that do not wait.
 pub(crate) fn may_wait(thread: usize) -> bool {
     thread != HAND
 }

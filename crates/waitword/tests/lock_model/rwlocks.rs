@@ -1,8 +1,10 @@
 //! Reader/writer locks of both preferences and scopes, with upgrades, downgrades and fair unlocks.
 //!
-//! Promised, and so in the model: nobody beside a writer, one who holds it upgradably; under reader preference a reader waits in vain
-//! only while somebody writes; under writer preference not while no writer waits; a lock that is free is not waited for. Not in which
-//! order: alarms send who waits to another place in the queue.
+//! The model contains what is promised. A writer is alone, and only one thread holds the lock
+//! upgradably. Under reader preference a reader waits in vain only while another thread writes;
+//! under writer preference it does not wait while no writer waits. No thread waits for a free lock.
+//! The order of waiters is not promised: their re-check timers send them to another place in the
+//! queue.
 
 #[path = "rwlocks_model.rs"]
 mod model;
@@ -29,20 +31,20 @@ pub(crate) struct RwLocks;
 pub(crate) struct Sort {
     pub(crate) preference: Preference,
     pub(crate) scope: Scope,
-    /// Whether its readers are to hold it by slots, if they can be brought to it.
+    /// Whether the lock should be biased to visible readers, if that can be achieved.
     pub(crate) fast: bool,
 }
 
-/// What a thread can have, or want.
+/// What a thread can hold, or request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hold {
     Read,
-    /// The same, by who may read already.
+    /// The same, by a thread that already reads.
     ReadAgain,
     Write,
-    /// Upgradably.
+    /// The upgradable lock.
     Claim,
-    /// To write, by who has the claim.
+    /// To write, by the holder of the upgradable lock.
     Upgrade,
 }
 use Hold::*;
@@ -53,7 +55,7 @@ pub(crate) enum Call {
     Try(Hold),
     Leave(Hold),
     LeaveFairly(Hold),
-    /// `pthread_rwlock_unlock`: whatever it has.
+    /// `pthread_rwlock_unlock`: releases whatever the thread holds.
     Unlock,
     WriteToRead,
     WriteToClaim,
@@ -69,7 +71,7 @@ impl Family for RwLocks {
 
     const NAME: &'static str = "RwLocks";
 
-    /// Alarms come at longer and longer intervals.
+    /// Re-check timers fire at longer and longer intervals.
     const QUIET: Duration = Duration::from_millis(300);
 
     fn made() -> BoxedStrategy<Sort> {
@@ -121,7 +123,8 @@ impl Family for RwLocks {
 
     fn call(lock: &RawRwLock, caller: &Caller, call: &Call) -> Answer {
         let me = caller.thread as u32 + 1;
-        // SAFETY, of all below: the model allows a call only to who has what it gives up.
+        // SAFETY, of all below: the model allows a call only to a thread that holds what it
+        // releases.
         let done = match *call {
             Take(hold, limit) => take(lock, me, hold, limit.deadline().as_ref()),
             Try(hold) => match hold {
@@ -171,7 +174,8 @@ impl Family for RwLocks {
     }
 }
 
-/// Readers that collide. If two CPUs are free for them, the next ones are in slots.
+/// Readers that collide. If two CPUs are free for them, the next readers are visible readers, in
+/// slots.
 fn make_fast(lock: &RawRwLock) {
     let began = Instant::now();
     let read = || {
@@ -200,7 +204,7 @@ fn take(
         ReadAgain => lock.read_recursive(me, deadline),
         Write => lock.write(me, deadline),
         Claim => lock.read_upgradably(deadline),
-        // SAFETY: allowed only to who has the claim.
+        // SAFETY: allowed only to the holder of the upgradable lock.
         Upgrade => unsafe { lock.upgrade_checked(me, deadline) },
     }
 }

@@ -1,28 +1,28 @@
-//! The model of a reader/writer lock: who has it how, and who is let in.
+//! The model of a reader/writer lock: which threads hold it in which way, and which are let in.
 
 use super::*;
 
-/// What a thread is about that has not come back.
+/// What a thread that has not returned is doing.
 #[derive(Clone, Copy, Debug)]
 enum Doing {
     Answers(Answer),
     Takes {
         hold: Hold,
-        /// If it does not wait for ever: what it is told if it gets nothing.
+        /// If it does not wait forever: its error if it gets nothing.
         fails: Option<i32>,
-        /// Whether it must get it, or must not; else either is right.
+        /// Whether it must get the lock, or must not; otherwise either is right.
         gets: Option<bool>,
     },
 }
 
-/// See the module above.
+/// See the module documentation.
 pub(crate) struct Modelled {
     sort: Sort,
     readers: [u32; THREADS + 1],
     writer: Option<usize>,
     claim: Option<usize>,
     doing: BTreeMap<usize, Doing>,
-    /// Those who wait for as long as it takes.
+    /// The threads that wait for as long as it takes.
     line: Vec<(usize, Hold)>,
 }
 
@@ -49,7 +49,7 @@ impl Modelled {
         self.writer.is_none() && self.claim.is_none() && !self.is_read()
     }
 
-    /// Whether a hold goes together with those of others.
+    /// Whether a hold is compatible with those of other threads.
     fn fits(&self, hold: Hold) -> bool {
         match hold {
             Read | ReadAgain => self.writer.is_none(),
@@ -63,31 +63,33 @@ impl Modelled {
         self.line.iter().any(|(_, hold)| holds.contains(hold))
     }
 
-    /// Whether somebody who wants this gets it now.
+    /// Whether a thread that requests this gets it now.
     fn gets(&self, thread: usize, hold: Hold) -> Option<bool> {
         if !self.fits(hold) {
             return Some(false);
         }
         let shut = self.sort.preference == Preference::Writer && self.waits(&[Write]);
         match hold {
-            // Who reads by a slot is known to do so, and reads again.
+            // A visible reader is known to read, by its slot, and may read again.
             Read if shut && self.has(thread, Read) => None,
-            // Nor can one who waits be told from one that was killed, until it announces itself once more.
+            // A waiter cannot be distinguished from one that was killed, until it sets its bit
+            // again.
             Read if shut && self.sort.scope == Scope::Shared => None,
             Read if shut => Some(false),
-            // Those who wait to write may have their turn.
+            // The threads that wait to write may have their turn.
             Read | Claim if self.waits(&[Write, Claim, Upgrade]) => None,
-            // Who was the last of a process-shared one's to be woken does not know that.
+            // The last thread of a process-shared lock that was woken does not know that it was the
+            // last.
             Read | Claim if self.sort.scope == Scope::Shared && !self.is_free() => None,
             _ => Some(true),
         }
     }
 
-    /// Whether one who waits for this must get it, however long that takes.
+    /// Whether a waiter for this must get it, however long that takes.
     fn is_due(&self, hold: Hold) -> bool {
         let prefers_readers = self.sort.preference == Preference::Reader;
         let writers_wait = self.waits(&[Write, Upgrade]);
-        // Who wants to hold it upgradably is to write some time.
+        // A thread that wants the upgradable lock will want to write at some time.
         let may_be_shut = writers_wait || self.waits(&[Claim]);
         self.fits(hold)
             && match hold {
@@ -151,13 +153,14 @@ impl Model<RwLocks> for Modelled {
 
     fn allows(&self, thread: usize, call: &Call) -> bool {
         match *call {
-            // Refused, if nobody has what is to be upgraded, nor may have it any moment.
+            // Refused if no thread holds the upgradable lock, nor may get it at any moment.
             Take(Upgrade, _) | Try(Upgrade) if self.claim != Some(thread) => {
                 self.claim.is_none() && !self.waits(&[Claim, Write]) && may_wait(thread)
             }
             Take(Upgrade, limit) => may_wait(thread) && (limit.passes() || !self.has(thread, Read)),
             Take(hold, limit) => {
-                // Who has something waits only where nobody can wait for it meanwhile.
+                // A thread that holds something may wait only where no thread can meanwhile wait
+                // for it.
                 let reads = self.has(thread, Read) && self.claim != Some(thread);
                 let reads_on = match hold {
                     Read => reads && self.sort.preference == Preference::Reader,
@@ -247,7 +250,7 @@ impl Model<RwLocks> for Modelled {
         }
         let mut line = self.line.iter();
         if let Some((thread, hold)) = line.find(|(_, hold)| self.is_due(*hold)) {
-            // Of those who want to write only one can.
+            // Of the threads that want to write, only one can.
             return Err(format!(
                 "thread {thread} is not let in to {hold:?}; {lock:?}"
             ));
@@ -261,7 +264,7 @@ impl Model<RwLocks> for Modelled {
             return Err(format!("held, written: not {held:?}"));
         }
         let is_idle = self.is_free() && self.line.is_empty();
-        // A process-shared one remembers who gave up, until it is unlocked again.
+        // A process-shared lock remembers waiters that gave up, until its next unlock.
         let remembers = self.sort.scope == Scope::Shared && is_idle;
         if lock.is_idle() != is_idle && !remembers {
             return Err(format!("idle: not {}", lock.is_idle()));
@@ -276,7 +279,8 @@ impl Model<RwLocks> for Modelled {
     fn is_interrupted(&mut self, _thread: usize) {}
 
     fn ends(&self) -> Option<(usize, Call)> {
-        // All who have it: what a reader has written into its slot would be taken for one of a later lock at the same place.
+        // All holders: what a reader has written into its slot would be taken for a hold of a later
+        // lock at the same address.
         let idle = |thread: &usize| !self.doing.contains_key(thread);
         let held = (0..=HAND).filter(idle).find_map(|thread| {
             let holds = [Write, Claim, Read].into_iter();

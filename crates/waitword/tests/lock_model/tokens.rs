@@ -1,7 +1,7 @@
 //! Semaphores, and events that reset themselves, of both scopes.
 //!
-//! Promised, and so in the model: each token is taken once, by who has waited longest; none is left while somebody waits; what
-//! ends a wait.
+//! The model contains what is promised: each token is taken once, by the thread that has waited
+//! longest; none is left while a thread waits; what ends a wait.
 
 use super::family::{Caller, Family, Model, expect, limits};
 use super::mutexes::scopes;
@@ -31,9 +31,9 @@ pub(crate) enum Of {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// So many; an event is set once.
+    /// Posts this many tokens; an event is set once.
     Post(u32),
-    /// Of an event.
+    /// Resets an event.
     Reset,
     TryWait,
     Wait(EndedBy, Limit),
@@ -41,7 +41,7 @@ pub(crate) enum Call {
 }
 use Call::*;
 
-/// What ends a wait but for tokens and time.
+/// What ends a wait, apart from tokens and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndedBy {
     Nothing,
@@ -164,21 +164,22 @@ fn waited(waited: Result<(), Error>) -> Answer {
     })
 }
 
-/// What a thread is about that has not come back.
+/// What a thread that has not returned is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
     Answers(Answer),
     Waits(EndedBy),
 }
 
-/// See the module above.
+/// See the module documentation.
 pub(crate) struct Modelled {
     sort: Sort,
     value: u32,
     doing: BTreeMap<usize, Doing>,
     line: Vec<usize>,
-    /// Who takes the tokens that are there, where that is known: in the kernel, and after a signal handler, who
-    /// waited looks by itself and stands behind the others then.
+    /// The waiters that take the available tokens, where that is known. It is not known in the
+    /// kernel, nor after a signal handler: the interrupted waiter checks by itself, and is then
+    /// queued behind the others.
     due: Vec<usize>,
     line_is_known: bool,
     interrupted: [bool; THREADS + 1],
@@ -218,7 +219,7 @@ impl Modelled {
         Doing::Waits(ends)
     }
 
-    /// Whether an interrupter has ended, or would, such a wait.
+    /// Whether an interrupter has ended, or would end, such a wait.
     fn is_ended(&self, thread: usize, ends: EndedBy) -> bool {
         let can = ends == EndedBy::Interrupters && self.sort.scope == Scope::Private;
         can && !self.is_event() && self.interrupted[thread]
@@ -251,7 +252,7 @@ impl Model<Tokens> for Modelled {
             Post(count) => !self.is_event() || count == 1,
             Reset => self.is_event(),
             TryWait | Value => true,
-            // Not one that two things end at once.
+            // Not a wait that two things end at once.
             Wait(ends, limit) => {
                 may_wait(thread) && !(limit.passes() && self.is_ended(thread, ends))
             }

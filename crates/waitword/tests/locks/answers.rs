@@ -1,4 +1,4 @@
-//! What each call on a mutex answers, of every flavour, kind and scope.
+//! The answer of each call on a mutex, of every flavour, kind and scope.
 
 use super::*;
 use crate::support::crew::Crew;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 use waitword::Clock;
 use waitword::abi_support::{GivenBack, MutexHalves as _};
 
-/// Runs `what` in another thread, to its end.
+/// Runs `what` in another thread, and waits for that to end.
 fn elsewhere<R: Send>(what: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| scope.spawn(what).join().unwrap())
 }
@@ -57,14 +57,14 @@ fn a_free_one_is_locked_and_a_held_one_is_not() {
     });
 }
 
-/// The short ways do what the whole calls do, or nothing.
+/// The fast paths do what the full calls do, or nothing.
 #[test]
 fn what_keeps_its_owner_is_locked_at_once_or_not_at_all() {
     let watchdog = watch("what_keeps_its_owner_is_locked_at_once_or_not_at_all");
     with_every(every_sort(), &watchdog, |sort| {
         let mutex = sort.make();
         let has_short_ways = sort.has_owner() && sort.scope == Scope::Private;
-        // SAFETY: it has an owner, and can tell; if it has none, nothing is done.
+        // SAFETY: it has an owner, so the call can check; if it has none, nothing is done.
         let unlock = || matches!(unsafe { mutex.unlock_owned_at_once() }, GivenBack::Yes);
         assert!(!unlock());
         assert_eq!(mutex.lock_owned_at_once(), has_short_ways);
@@ -77,14 +77,14 @@ fn what_keeps_its_owner_is_locked_at_once_or_not_at_all() {
             let again = mutex.lock_owned_at_once();
             assert_eq!(again, sort.kind == Kind::Recursive);
             if again {
-                // One level more, by the whole call, and given back in either way.
+                // One more level, by the full call, and released in either way.
                 assert_eq!(mutex.lock_checked(), Ok(()));
                 assert!(unlock());
                 assert!(!elsewhere(|| mutex.try_lock()));
                 assert!(unlock());
             }
             assert!(!elsewhere(|| mutex.try_lock()));
-            // Somebody waits: it is given to that one.
+            // A thread waits: the mutex goes to it.
             std::thread::scope(|scope| {
                 let waiter = scope.spawn(|| {
                     mutex.lock();
@@ -121,7 +121,7 @@ fn a_deadline_passes_on_both_clocks() {
             });
         }
         unlock(&mutex);
-        // Nothing of those who gave up is left.
+        // No trace of the waiters that gave up is left.
         assert_eq!(mutex.destroy(), Ok(()));
     });
 }
@@ -215,7 +215,7 @@ fn one_with_an_owner_tells_a_stranger_so() {
         &watchdog,
         |sort| {
             let mutex = sort.make();
-            // SAFETY: it can tell, here and below.
+            // SAFETY: the mutex has an owner, so the call can check, here and below.
             let unlock_checked = || unsafe { mutex.unlock_checked() };
             assert_eq!(unlock_checked(), Err(LockError::NotOwner), "free");
             mutex.lock();
@@ -253,7 +253,7 @@ fn one_that_checks_tells_its_owner_so() {
     });
 }
 
-/// A plain one is a signal between threads, too: whoever they agree on unlocks it.
+/// A plain mutex is also a signal between threads: any thread may unlock it by agreement.
 #[test]
 fn a_plain_one_may_be_unlocked_by_another_thread() {
     let watchdog = watch("a_plain_one_may_be_unlocked_by_another_thread");
@@ -295,7 +295,7 @@ fn a_destroyed_one_is_told_from_others() {
         assert!(!mutex.try_lock() && !mutex.is_locked());
         let soon = Deadline::after(Duration::ZERO);
         assert_eq!(mutex.lock_until(soon), Err(LockError::Invalid));
-        // SAFETY: it can tell.
+        // SAFETY: the call can check.
         unsafe {
             assert_eq!(mutex.unlock_checked(), Err(LockError::Invalid));
             assert_eq!(mutex.unlock_fair_checked(), Err(LockError::Invalid));
@@ -332,7 +332,7 @@ fn one_that_is_waited_for_is_not_destroyed() {
     }
 }
 
-/// All are asleep: who waits first has it first.
+/// All are asleep: the first to wait is the first to have it.
 #[test]
 fn a_fair_unlock_hands_over_in_order() {
     let watchdog = watch("a_fair_unlock_hands_over_in_order");
@@ -368,7 +368,7 @@ fn a_fair_unlock_hands_over_in_order() {
     }
 }
 
-/// One who waits has it, before the one who gives it up has it again.
+/// A waiter gets it before the thread that bumps has it again.
 #[test]
 fn a_bump_lets_one_in() {
     let watchdog = watch("a_bump_lets_one_in");
@@ -403,7 +403,7 @@ fn a_bump_lets_one_in() {
     }
 }
 
-/// With nobody waiting it is a no-op, of whatever sort.
+/// Without a waiter it is a no-op, for every sort.
 #[test]
 fn a_bump_for_nobody_does_nothing() {
     let watchdog = watch("a_bump_for_nobody_does_nothing");
@@ -437,12 +437,12 @@ fn errors_have_posix_s_numbers() {
     }
 }
 
-/// What a static initialiser of C would be.
+/// What a static initialiser in C would produce.
 #[test]
 fn zeros_are_a_free_one() {
     let _watchdog = watch("zeros_are_a_free_one");
     let zeros = [0_u32; 2];
-    // SAFETY: eight aligned bytes, and that zeros are a mutex is what is tested.
+    // SAFETY: eight aligned bytes. That zeros are a mutex is what is tested.
     let mutex: RawPosixMutex = unsafe { std::mem::transmute(zeros) };
     for mutex in [&mutex, &RawPosixMutex::default(), &RawPosixMutex::new()] {
         mutex.lock();

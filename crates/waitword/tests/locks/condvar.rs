@@ -1,4 +1,5 @@
-//! What each call on a condvar answers, with mutexes of every flavour, kind and scope, and whom a signal wakes.
+//! The answer of each call on a condvar, with mutexes of every flavour, kind and scope, and which
+//! waiters a signal wakes.
 
 use super::*;
 use crate::support::Answer;
@@ -70,7 +71,7 @@ fn a_deadline_passes_on_both_clocks() {
     });
 }
 
-/// A signal wakes one, not two, and in the order in which they came.
+/// A signal wakes one waiter, not two, and in order of arrival.
 #[test]
 fn signals_wake_one_by_one_in_order() {
     let watchdog = watch("signals_wake_one_by_one_in_order");
@@ -136,8 +137,8 @@ fn a_broadcast_wakes_all() {
     }
 }
 
-/// While the mutex is held, no signal wakes anybody: there would be nothing to do but to wait for the mutex. Then they
-/// have it in the order in which they came, if it is passed on fairly.
+/// While the mutex is held, no signal wakes any waiter: it could only wait for the mutex. Then the
+/// waiters get the mutex in order of arrival, if it is unlocked fairly.
 #[test]
 fn a_broadcast_is_no_herd() {
     let watchdog = watch("a_broadcast_is_no_herd");
@@ -166,7 +167,7 @@ fn a_broadcast_is_no_herd() {
         assert_eq!(pair.condvar.notify_all(), THREADS - 1);
         assert_eq!(crew.settle(), []);
         assert!(crew.idle().is_empty(), "nobody has been woken");
-        // The condvar has nobody left; the mutex has.
+        // The condvar has no waiters left; the mutex has.
         assert_eq!(pair.condvar.destroy(), Ok(()));
         assert_eq!(pair.mutex.destroy(), Err(LockError::Busy));
         // SAFETY: locked above.
@@ -180,7 +181,8 @@ fn a_broadcast_is_no_herd() {
     }
 }
 
-/// Once it was moved to the mutex it has been signalled, however long the mutex is held: its deadline counts no more.
+/// A waiter that was moved to the mutex has been signalled, however long the mutex is held: its
+/// deadline no longer counts.
 #[test]
 fn a_deadline_that_passes_after_the_signal_is_none() {
     let watchdog = watch("a_deadline_that_passes_after_the_signal_is_none");
@@ -213,7 +215,7 @@ fn a_deadline_that_passes_after_the_signal_is_none() {
         while back.len() < 2 {
             back.extend(crew.settle_with(back.first().map_or(0, |&(first, _)| 1 - first)));
         }
-        // The second of them may not have waited yet as the broadcast came.
+        // The second one may not have waited yet when the broadcast came.
         let signalled = back.iter().filter(|(_, answer)| answer.is_ok()).count();
         assert!(signalled > 0 || !in_time, "{pairing:?}");
     }
@@ -237,7 +239,7 @@ fn a_stranger_is_refused() {
     });
 }
 
-/// Who waits at the same time does so with the same mutex.
+/// All threads that wait at the same time must use the same mutex.
 #[test]
 fn a_second_mutex_is_refused() {
     let watchdog = watch("a_second_mutex_is_refused");
@@ -250,19 +252,19 @@ fn a_second_mutex_is_refused() {
             all_wait(&mut crew, 1, pairing, &pair);
             let other = other.make();
             other.lock();
-            // SAFETY: held; that it is another one is what is tested.
+            // SAFETY: held; that it is another mutex is what is tested.
             let refused = unsafe { pair.condvar.wait(&other, None) };
             assert_eq!(refused, Err(LockError::Invalid), "{pairing:?}");
             assert!(other.is_locked());
             unlock(&other);
-            // The one who waits is still found.
+            // The waiter is still found.
             assert!(pair.condvar.notify_one());
             assert_eq!(crew.settle_with(0), woken(0..1));
         }
     }
 }
 
-/// When nobody waits any more, any other mutex may be the next, of whatever sort.
+/// Once no thread waits any more, any other mutex may be next, of any sort.
 #[test]
 fn one_mutex_after_another() {
     let watchdog = watch("one_mutex_after_another");
@@ -280,7 +282,7 @@ fn one_mutex_after_another() {
                         let (mutex, condvar) = (mutex.clone(), condvar.clone());
                         crew.order(worker, entries, move || {
                             mutex.lock();
-                            // SAFETY: held, and no other is waited with now.
+                            // SAFETY: held, and no other mutex is used for a wait now.
                             let waited = unsafe { condvar.wait(&mutex, None) };
                             unlock(&mutex);
                             answer_of(waited)
@@ -314,7 +316,7 @@ fn a_private_one_is_busy_while_somebody_waits() {
     }
 }
 
-/// Of a process-shared one: those who were signalled are still on their way as it is destroyed.
+/// Of a process-shared condvar: signalled waiters are still on their way when it is destroyed.
 #[test]
 fn a_shared_one_is_destroyed_when_all_have_left() {
     let watchdog = watch("a_shared_one_is_destroyed_when_all_have_left");
@@ -331,7 +333,7 @@ fn a_shared_one_is_destroyed_when_all_have_left() {
             let pair = pair.clone();
             move || {
                 let destroyed = pair.condvar.destroy();
-                // Nobody who waited holds the mutex now, nor comes for it.
+                // No former waiter holds the mutex now, or will take it.
                 (destroyed, pair.mutex.is_locked())
             }
         });
@@ -347,7 +349,8 @@ fn a_shared_one_is_destroyed_when_all_have_left() {
     }
 }
 
-/// One level of two is given back, so the mutex stays held: the wait works as long as no signaller needs it.
+/// One of two levels is released, so the mutex stays held. The wait works as long as no signaller
+/// needs the mutex.
 #[test]
 fn a_recursive_mutex_held_twice_stays_held() {
     let watchdog = watch("a_recursive_mutex_held_twice_stays_held");
@@ -367,7 +370,7 @@ fn a_recursive_mutex_held_twice_stays_held() {
                 waiting.waiting.store(1, SeqCst);
                 assert_eq!(waiting.wait_until(None), Ok(()));
                 waiting.waiting.store(0, SeqCst);
-                // Two levels, neither more nor less.
+                // Exactly two levels.
                 unlock(mutex);
                 assert!(mutex.is_locked());
                 unlock(mutex);
@@ -385,7 +388,7 @@ fn a_recursive_mutex_held_twice_stays_held() {
             waiter.join().unwrap();
             assert!(!pair.mutex.is_locked(), "{pairing:?}");
         }
-        // Nothing stays behind: the next one gives all back.
+        // Nothing stays behind: the next waiter releases everything.
         all_wait(&mut crew, 1, pairing, &pair);
         assert!(!pair.mutex.is_locked());
         assert!(pair.condvar.notify_one());

@@ -1,4 +1,5 @@
-//! Condvars under load: signals meet deadlines, broadcasts meet unlocks, and memory goes as soon as it may.
+//! Condvars under load: signals meet deadlines, broadcasts meet unlocks, and memory is freed as
+//! soon as allowed.
 
 use super::*;
 use crate::support::memory::Mapping;
@@ -8,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Waiters with deadlines that pass as they are signalled, on either clock. Exactly those on whom a signal was spent say
-/// so; where the kernel keeps the queue, no fewer.
+/// Waiters with deadlines that pass as they are signalled, on either clock. Exactly those on which
+/// a signal was spent report it; where the kernel keeps the queue, at least those.
 #[test]
 fn a_wait_says_whether_a_signal_was_spent_on_it() {
     let watchdog = watch("a_wait_says_whether_a_signal_was_spent_on_it");
@@ -54,7 +55,7 @@ fn a_wait_says_whether_a_signal_was_spent_on_it() {
                     _ => usize::from(pair.condvar.notify_one()),
                 };
                 if with_mutex {
-                    // Now and then past all deadlines.
+                    // Now and then later than all deadlines.
                     if dice.u64(0..8) == 0 {
                         std::thread::sleep(Duration::from_micros(100));
                     }
@@ -75,7 +76,7 @@ fn a_wait_says_whether_a_signal_was_spent_on_it() {
     });
 }
 
-/// Who takes waits without a deadline: what is lost hangs.
+/// Takers wait without a deadline: a lost token hangs.
 fn pass_tokens(
     pairing: Pairing,
     takers: usize,
@@ -137,7 +138,7 @@ fn no_signal_is_lost() {
     });
 }
 
-/// Others lock and unlock the mutex all the while, with deadlines and without.
+/// Other threads lock and unlock the mutex all the while, with and without deadlines.
 #[test]
 fn no_signal_is_lost_where_others_want_the_mutex() {
     let watchdog = watch("no_signal_is_lost_where_others_want_the_mutex");
@@ -179,7 +180,7 @@ fn no_signal_is_lost_where_others_want_the_mutex() {
                         pair.condvar.notify_one();
                     }
                 }
-                // The next round begins with all at the start.
+                // The next round begins with all threads at the start.
                 while pair.ready.load(SeqCst) > 0 {
                     std::thread::yield_now();
                 }
@@ -198,8 +199,8 @@ fn no_signal_is_lost_where_others_want_the_mutex() {
     });
 }
 
-/// The page of a private condvar goes as soon as all were signalled; that of a process-shared one once it is
-/// destroyed. A late access is a crash.
+/// The page of a private condvar is unmapped as soon as all were signalled; that of a
+/// process-shared one once it is destroyed. A late access is a crash.
 #[test]
 fn the_broadcaster_unmaps_it() {
     let watchdog = watch("the_broadcaster_unmaps_it");
@@ -216,7 +217,7 @@ fn the_broadcaster_unmaps_it() {
             let condvar = mapping.at::<RawCondvar>(0);
             // SAFETY: a fresh page.
             unsafe { condvar.write(RawCondvar::with_scope(pairing.condvar)) };
-            // SAFETY: mapped until all who use it were signalled.
+            // SAFETY: mapped until all its users were signalled.
             let condvar: &'static RawCondvar = unsafe { &*condvar };
             let waiting = AtomicUsize::new(0);
             std::thread::scope(|scope| {
@@ -226,7 +227,7 @@ fn the_broadcaster_unmaps_it() {
                         let ample = Deadline::after(Duration::from_secs(100));
                         mutex.lock();
                         waiting.fetch_add(1, SeqCst);
-                        // Once: whoever comes back for no reason could be after the end.
+                        // Waits only once: after a spurious return, it could be gone.
                         // SAFETY: the mutex is held.
                         let waited =
                             unsafe { condvar.wait(mutex, (waiter % 2 == 0).then_some(&ample)) };
@@ -301,7 +302,7 @@ fn a_ring_of_signals_goes_round() {
     });
 }
 
-/// The mutex of the last one back goes with it: whoever signalled has let go of it before.
+/// The last thread that returns frees the mutex: the signaller has unlocked it before.
 #[test]
 fn the_last_one_back_frees_the_mutex() {
     let watchdog = watch("the_last_one_back_frees_the_mutex");
@@ -321,7 +322,7 @@ fn the_last_one_back_frees_the_mutex() {
             pair.until_waiting(3);
             pair.add(3);
             pair.condvar.notify_all();
-            // Gone with whoever is last.
+            // Freed by whichever thread is last.
             drop(pair);
             for waiter in waiters {
                 waiter.join().unwrap();

@@ -1,4 +1,4 @@
-//! Nobody is let in beside another, nobody is left asleep, and the last user may free the memory: under load, of every
+//! Exclusion, no waiter left asleep, and the last user may free the memory: under load, for every
 //! flavour, kind and scope.
 
 use super::*;
@@ -11,13 +11,13 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::{Duration, Instant};
 
-/// A mutex and what it protects: two numbers that are never seen to differ.
+/// A mutex and what it protects: two numbers that must never be seen to differ.
 struct Guarded {
     mutex: RawPosixMutex,
     pair: UnsafeCell<[usize; 2]>,
 }
 
-// SAFETY: whoever uses the pair holds the mutex; whether that is enough is what is tested.
+// SAFETY: a thread that uses the pair holds the mutex; whether that is enough is what is tested.
 unsafe impl Sync for Guarded {}
 
 impl Guarded {
@@ -31,7 +31,7 @@ impl Guarded {
     /// With the mutex held.
     fn change(&self, dice: &mut Rng) {
         let pair = self.pair.get();
-        // SAFETY: the mutex is held. Volatile: each half is to be read and written where it stands.
+        // SAFETY: the mutex is held. Volatile: each half must be read and written exactly here.
         unsafe {
             let before = (&raw const (*pair)[0]).read_volatile();
             (&raw mut (*pair)[0]).write_volatile(before + 1);
@@ -42,7 +42,7 @@ impl Guarded {
         }
     }
 
-    /// A turn, in one way or another; whether it could be had.
+    /// A turn, in one way or another. Returns whether the mutex could be taken.
     fn turn(&self, dice: &mut Rng) -> bool {
         let had = match dice.u64(0..8) {
             0 => self.mutex.try_lock(),
@@ -76,7 +76,8 @@ impl Guarded {
         had
     }
 
-    /// After the last of so many turns: none is missing, and of those who waited nothing is left.
+    /// After the last of `turns` turns: checks that none is missing, and that no trace of the
+    /// waiters is left.
     fn over(&self, turns: usize) {
         self.mutex.lock();
         // SAFETY: the mutex is held.
@@ -95,7 +96,8 @@ fn dawdle(dice: &mut Rng) {
     }
 }
 
-/// So many threads take turns for so long, and each one at least; `first` is what each does before.
+/// `threads` threads take turns for this long, and at least one each; `first` is what each does
+/// before.
 fn torture(sort: Sort, threads: usize, time: Duration, first: impl Fn(usize) + Sync) {
     let guarded = Guarded::new(sort);
     let until = Instant::now() + time;
@@ -146,7 +148,7 @@ fn sixteen_threads_exclude_each_other() {
     torture_with(16);
 }
 
-/// On one CPU nobody who spins is ever let in; and whoever holds it may have lost the CPU to those who wait.
+/// On one CPU no spinning thread is ever let in, and the holder may have lost the CPU to waiters.
 #[test]
 fn threads_of_one_cpu_exclude_each_other() {
     let watchdog = watch("threads_of_one_cpu_exclude_each_other");
@@ -158,7 +160,7 @@ fn threads_of_one_cpu_exclude_each_other() {
     });
 }
 
-/// Two on each of two CPUs, so that each successor has somebody in its way.
+/// Two on each of two CPUs, so that each successor has a competitor on its CPU.
 #[test]
 fn threads_bound_to_cpus_exclude_each_other() {
     let watchdog = watch("threads_bound_to_cpus_exclude_each_other");
@@ -170,7 +172,7 @@ fn threads_bound_to_cpus_exclude_each_other() {
     });
 }
 
-/// The first two CPUs that we may use, or the one.
+/// The first two CPUs that we may use, or the only one.
 fn some_cpus() -> Vec<CpuSet> {
     let allowed = sched_getaffinity(None).unwrap();
     let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
@@ -182,7 +184,8 @@ fn some_cpus() -> Vec<CpuSet> {
     cpus.take(2).map(alone).collect()
 }
 
-/// All but one have deadlines that pass while they wait, as they are woken, as they become the successor.
+/// All but one have deadlines that pass while they wait, as they are woken, as they become the
+/// successor.
 #[test]
 fn a_storm_of_deadlines_leaves_nobody_asleep() {
     let watchdog = watch("a_storm_of_deadlines_leaves_nobody_asleep");
@@ -206,7 +209,7 @@ fn a_storm_of_deadlines_leaves_nobody_asleep() {
                     }
                 });
             }
-            // Without a deadline: is it always woken?
+            // Without a deadline: this one must always be woken.
             let mut dice = Rng::with_seed(7);
             for _ in 0..TURNS {
                 guarded.mutex.lock();
@@ -220,7 +223,8 @@ fn a_storm_of_deadlines_leaves_nobody_asleep() {
     });
 }
 
-/// A thread that takes it again and again does not keep others out for ever, of those flavours that promise so.
+/// A thread that takes the mutex again and again does not keep others out forever, for the flavours
+/// that promise this.
 #[test]
 fn a_waiter_gets_its_turn_beside_a_hog() {
     let watchdog = watch("a_waiter_gets_its_turn_beside_a_hog");
@@ -252,7 +256,8 @@ fn a_waiter_gets_its_turn_beside_a_hog() {
     });
 }
 
-/// Each round has a page of its own, which goes with the last turn: a late access is a crash.
+/// Each round has a page of its own, which is unmapped with the last turn: a late access is a
+/// crash.
 #[test]
 fn the_last_user_unmaps_it() {
     let watchdog = watch("the_last_user_unmaps_it");
@@ -290,7 +295,7 @@ fn the_last_user_unmaps_it() {
                 begin.wait();
                 let start: *const Page = page.lock().unwrap().as_ref().unwrap().at(0);
                 end.wait();
-                // SAFETY: mapped until the last turn has been taken, ours or a later one.
+                // SAFETY: mapped until the last turn has been taken, by this thread or a later one.
                 let Page { mutex, turns } = unsafe { &*start };
                 mutex.lock();
                 let is_last = turns.fetch_add(1, SeqCst) + 1 == THREADS;
@@ -302,7 +307,7 @@ fn the_last_user_unmaps_it() {
                     }
                 }
                 if is_last {
-                    // Unmapped here and now.
+                    // Unmapped right here.
                     drop(page.lock().unwrap().take());
                 }
                 begin.wait();

@@ -1,4 +1,4 @@
-//! The mutex and the condvar under `lock_api`'s and parking_lot's names.
+//! The mutex and the condvar under the names of `lock_api` and parking_lot.
 
 use super::*;
 use crate::support::watchdog::watch;
@@ -78,7 +78,7 @@ fn a_guard_lets_go_for_a_while() {
             seen
         );
         assert!(mutex.is_locked(), "{sort:?}");
-        // As a C caller: lock here, unlock elsewhere in the code.
+        // As a C caller would: lock here, unlock elsewhere in the code.
         std::mem::forget(guard);
         // SAFETY: forgotten above.
         unsafe { mutex.force_unlock() };
@@ -220,7 +220,7 @@ fn a_condvar_waits_with_guards_of_every_sort() {
     }
 }
 
-/// One that times out with the condition come true says that it did not time out.
+/// A wait that times out with its condition true reports that it did not time out.
 #[test]
 fn a_condition_that_comes_true_at_the_end_counts() {
     let _watchdog = watch("a_condition_that_comes_true_at_the_end_counts");

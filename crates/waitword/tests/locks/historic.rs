@@ -1,5 +1,5 @@
-//! Bugs that others have had in their mutexes and condvars, each as a test. What is lost hangs, and the watchdog says
-//! who waits.
+//! Bugs of other mutexes and condvars, each as a test. A lost wake-up hangs, and the watchdog
+//! reports which thread waits.
 
 use super::*;
 use crate::support::Answer;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-/// Where the kernel's or our own queue decides, and not a chance of the moment.
+/// Those where the kernel's queue or ours decides, not timing.
 fn private_pairings() -> impl Iterator<Item = Pairing> {
     every_normal_pairing().filter(|pairing| {
         pairing.condvar == Scope::Private && pairing.mutex.scope == Scope::Private
@@ -25,14 +25,16 @@ fn answer_of(waited: Result<(), LockError>) -> Answer {
 /// How much CPU time a thread of ours has used, in ticks of 10 ms.
 fn ticks(thread: i32) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
-    // Behind the name, which may hold anything, `utime` and `stime` are the 12th and the 13th.
+    // After the name, which may contain anything, `utime` and `stime` are the 12th and the 13th
+    // field.
     let numbers = stat.rsplit(')').next().unwrap().split_whitespace();
     let ticks = numbers.skip(11).take(2);
     ticks.map(|number| number.parse::<u64>().unwrap()).sum()
 }
 
-/// Drepper's mutex 1 ("Futexes are tricky", 2004): each waiter changed the word and so kept the others from falling
-/// asleep; two of them kept each other busy for as long as the lock was held, and could bring the count to overflow.
+/// Drepper's mutex 1 ("Futexes are tricky", 2004): each waiter changed the word and so kept the
+/// others from falling asleep. Two of them kept each other busy for as long as the lock was held,
+/// and could make the count overflow.
 #[test]
 fn drepper_mutex_1_waiters_keep_each_other_awake() {
     let watchdog = watch("drepper_mutex_1_waiters_keep_each_other_awake");
@@ -49,7 +51,7 @@ fn drepper_mutex_1_waiters_keep_each_other_awake() {
                 Ok(0)
             });
         }
-        // Settled: each of them sleeps. And stays so, whoever else comes and goes.
+        // Settled: each of them sleeps, and continues to, whatever other threads come and go.
         assert_eq!(crew.settle(), [], "{sort:?}");
         for _ in 0..3 {
             let soon = Deadline::after(Duration::from_micros(200));
@@ -66,7 +68,7 @@ fn drepper_mutex_1_waiters_keep_each_other_awake() {
     }
 }
 
-/// The same seen from outside: threads that wait use no CPU time.
+/// The same observed from outside: waiting threads use no CPU time.
 #[test]
 fn drepper_mutex_1_waiters_burn_no_time() {
     let watchdog = watch("drepper_mutex_1_waiters_burn_no_time");
@@ -90,15 +92,16 @@ fn drepper_mutex_1_waiters_burn_no_time() {
             let burnt = || threads.iter().map(|&thread| ticks(thread)).sum::<u64>();
             let before = burnt();
             std::thread::sleep(Duration::from_millis(80));
-            // Those that keep each other awake use a CPU for all that time, if they get it.
+            // Waiters that keep each other awake use a CPU for all that time, if they get one.
             assert!(burnt() - before <= 2);
             unlock(&mutex);
         });
     });
 }
 
-/// Drepper's mutex 2 works since a thread that has waited takes the lock as contended: taken as free, the next unlock
-/// wakes nobody, and those who sleep behind it sleep on. Nobody comes later to wake them.
+/// Drepper's mutex 2 is correct because a thread that has waited takes the lock as contended. If it
+/// took it as uncontended, the next unlock would wake no thread, and the threads that sleep behind
+/// it would sleep on. No later thread wakes them.
 #[test]
 fn drepper_mutex_2_a_waker_forgets_the_other_sleepers() {
     let watchdog = watch("drepper_mutex_2_a_waker_forgets_the_other_sleepers");
@@ -123,7 +126,7 @@ fn drepper_mutex_2_a_waker_forgets_the_other_sleepers() {
                 assert_eq!(crew.settle(), []);
             }
             unlock(&mutex);
-            // One past them, as they wake up.
+            // A thread that overtakes them as they wake up.
             if mutex.try_lock() {
                 unlock(&mutex);
             }
@@ -136,7 +139,7 @@ fn drepper_mutex_2_a_waker_forgets_the_other_sleepers() {
     }
 }
 
-/// SerenityOS #23669: `pthread_cond_broadcast` woke one.
+/// SerenityOS #23669: `pthread_cond_broadcast` woke one waiter.
 #[test]
 fn serenity_23669_a_broadcast_wakes_one() {
     let watchdog = watch("serenity_23669_a_broadcast_wakes_one");
@@ -160,8 +163,8 @@ fn serenity_23669_a_broadcast_wakes_one() {
     }
 }
 
-/// Zig #12877: a broadcast was as many signals as there were waiters: one who came back at once to wait again took
-/// two of them, and another none.
+/// Zig #12877: a broadcast was as many signals as there were waiters. A waiter that returned and
+/// waited again at once took two of them, and another waiter got none.
 #[test]
 fn zig_12877_a_broadcast_wakes_the_same_thread_twice() {
     let watchdog = watch("zig_12877_a_broadcast_wakes_the_same_thread_twice");
@@ -202,8 +205,9 @@ fn zig_12877_a_broadcast_wakes_the_same_thread_twice() {
     });
 }
 
-/// Go's semaphores and notes, early: a thread was made ready by a wake and by its timeout, both. Here: a signal that
-/// found somebody and a deadline that passed at the same time are two different waits, and each lock is one turn.
+/// Go's semaphores and notes, early versions: a thread was made ready both by a wake and by its
+/// timeout. Here: a signal that found a waiter and a deadline that passed at the same time are two
+/// different waits, and each lock is one turn.
 #[test]
 fn go_double_wake_a_deadline_meets_a_wake() {
     let watchdog = watch("go_double_wake_a_deadline_meets_a_wake");
@@ -244,8 +248,8 @@ fn go_double_wake_a_deadline_meets_a_wake() {
     });
 }
 
-/// parking_lot #465: a waiter that timed out cleared the bit "somebody waits" after it had left the bucket's lock, and
-/// took the mark of one who had come meanwhile with it.
+/// parking_lot #465: a waiter that timed out cleared the parked bit after it had released the
+/// bucket's lock, and so cleared the mark of a waiter that had come meanwhile.
 #[test]
 fn parking_lot_465_a_timeout_clears_another_s_mark() {
     let watchdog = watch("parking_lot_465_a_timeout_clears_another_s_mark");
@@ -282,7 +286,7 @@ fn parking_lot_465_a_timeout_clears_another_s_mark() {
                 round.store(now, SeqCst);
                 std::thread::sleep(Duration::from_micros(now as u64 % 80));
                 unlock(&mutex);
-                // Nobody else comes: who sleeps must have been woken.
+                // No other thread comes: a sleeping thread must have been woken.
                 until(&done, 2 * now);
             }
         });
@@ -290,8 +294,9 @@ fn parking_lot_465_a_timeout_clears_another_s_mark() {
     });
 }
 
-/// glibc 13690: `pthread_mutex_unlock` looked at the mutex after it had given it back, when the next holder may have freed
-/// it. (Its fix of 2014 was of this shape: a reference count behind a lock.)
+/// glibc 13690: `pthread_mutex_unlock` accessed the mutex after it had released it, when the next
+/// holder may have freed it. (Its fix of 2014 had this shape: a reference count protected by a
+/// lock.)
 #[test]
 fn glibc_13690_unlock_looks_back() {
     let watchdog = watch("glibc_13690_unlock_looks_back");
@@ -332,7 +337,8 @@ fn glibc_13690_unlock_looks_back() {
     });
 }
 
-/// glibc 13165: a thread that began to wait after a signal took it from the one for whom it was.
+/// glibc 13165: a thread that began to wait after a signal took the signal from the waiter that it
+/// was meant for.
 #[test]
 fn glibc_13165_a_late_waiter_takes_the_signal() {
     let watchdog = watch("glibc_13165_a_late_waiter_takes_the_signal");
@@ -370,9 +376,10 @@ fn glibc_13165_a_late_waiter_takes_the_signal() {
     }
 }
 
-/// glibc 25847 (2.25 to 2.40), in the shape of Skarupke's model and of Mina #18654's reproducer: a handful of waiters, a
-/// signaller that gives out work piece by piece and waits until it is done. The waiters of a new group took signals
-/// of the old one, put one back for the wrong group, and everybody slept beside work.
+/// glibc 25847 (2.25 to 2.40), in the shape of Skarupke's model and of the reproducer of Mina
+/// #18654: a few waiters, and a signaller that hands out work piece by piece and waits until it is
+/// done. The waiters of a new group took signals of the old one, put one back for the wrong group,
+/// and all threads slept although there was work.
 #[test]
 fn glibc_25847_a_signal_is_lost_as_groups_change() {
     let watchdog = watch("glibc_25847_a_signal_is_lost_as_groups_change");
@@ -405,7 +412,8 @@ fn glibc_25847_a_signal_is_lost_as_groups_change() {
             }
             let mut given = 0;
             for round in 0..ROUNDS {
-                // From one piece to more than there are workers: some groups are used up, some are not.
+                // From one piece to more than there are workers: some groups are used up, some are
+                // not.
                 let pieces = round % (WORKERS + 2) + 1;
                 for _ in 0..pieces {
                     pair.mutex.lock();
@@ -432,8 +440,8 @@ fn glibc_25847_a_signal_is_lost_as_groups_change() {
     });
 }
 
-/// OSRM #3911, glibc 21422: state of processes that had died was left in a condvar in shared memory, and a broadcast of a
-/// new process waited for them for ever.
+/// OSRM #3911, glibc 21422: state of dead processes was left in a condvar in shared memory, and a
+/// broadcast by a new process waited for them forever.
 #[test]
 fn osrm_3911_a_broadcast_waits_for_the_dead() {
     let watchdog = watch("osrm_3911_a_broadcast_waits_for_the_dead");

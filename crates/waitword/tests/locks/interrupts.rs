@@ -1,4 +1,5 @@
-//! Waits that another thread ends: whoever is told to stop stops, wherever it was, and takes no signal along.
+//! Waits that another thread ends: the interrupted thread stops, wherever it was, and takes no
+//! signal with it.
 
 use super::*;
 use crate::support::watchdog::watch;
@@ -12,7 +13,7 @@ use waitword::{Barrier, Once, Preference, RawRwLock, Semaphore};
 /// How often each test stops its threads.
 const ROUNDS: u32 = 400;
 
-/// A moment that is another one each time: some before the other thread waits, some after.
+/// A different moment each time: sometimes before the other thread waits, sometimes after.
 fn some_time(round: u32) {
     match round % 4 {
         0 => {}
@@ -50,7 +51,7 @@ impl Stop {
         });
     }
 
-    /// Whether to go on, and wait.
+    /// Whether to continue, and wait.
     fn goes_on(&self) -> bool {
         self.by.clear();
         !self.asked.load(SeqCst)
@@ -81,7 +82,7 @@ fn whoever_waits_at_a_condvar_is_stopped() {
                 }
                 some_time(round);
                 for (index, stop) in stops.iter().enumerate() {
-                    // Also while the one who stops them has the mutex.
+                    // Also while the thread that stops them holds the mutex.
                     let holds = index == 1;
                     if holds {
                         mutex.lock();
@@ -99,7 +100,8 @@ fn whoever_waits_at_a_condvar_is_stopped() {
     }
 }
 
-/// Nobody sends it a signal, and with a priority-inheriting mutex it waits in the kernel: it looks by itself.
+/// It gets no signal, and with a priority-inheriting mutex it waits in the kernel: it checks by
+/// itself.
 #[test]
 fn whoever_is_not_signalled_looks() {
     let _watchdog = watch("whoever_is_not_signalled_looks");
@@ -112,7 +114,7 @@ fn whoever_is_not_signalled_looks() {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 mutex.lock();
-                // SAFETY: locked above; nobody else waits.
+                // SAFETY: locked above; no other thread waits.
                 let waited = unsafe { condvar.wait_interruptible(&mutex, deadline, &by) };
                 assert_eq!(waited, Ok(Wakeup::Interrupted));
                 // SAFETY: locked by the wait.
@@ -124,7 +126,7 @@ fn whoever_is_not_signalled_looks() {
     }
 }
 
-/// Its deadline holds all the same, whether it lies before or behind the next look.
+/// Its deadline holds all the same, whether it is before or after the next check.
 #[test]
 fn a_deadline_in_the_kernel_holds() {
     let _watchdog = watch("a_deadline_in_the_kernel_holds");
@@ -136,7 +138,7 @@ fn a_deadline_in_the_kernel_holds() {
         for milliseconds in [0, 20, 150] {
             let deadline = Deadline::after(Duration::from_millis(milliseconds));
             mutex.lock();
-            // SAFETY: locked above; nobody else waits.
+            // SAFETY: locked above; no other thread waits.
             let waited = unsafe { condvar.wait_interruptible(&mutex, Some(&deadline), &by) };
             assert_eq!(waited, Err(LockError::TimedOut));
             assert!(deadline.has_passed());
@@ -146,12 +148,13 @@ fn a_deadline_in_the_kernel_holds() {
     }
 }
 
-/// As many signals as tokens. A waiter that is interrupted at the same time has none of them.
+/// As many signals as tokens. A waiter that is interrupted at the same time gets none of them.
 #[test]
 fn no_signal_goes_to_who_was_interrupted() {
     let watchdog = watch("no_signal_goes_to_who_was_interrupted");
     for flavour in FLAVOURS {
-        // In the kernel a signal also wakes those that are about to sleep, and does not count them.
+        // In the kernel a signal also wakes threads that are about to sleep, and does not count
+        // them.
         let in_kernel = flavour == PosixFlavour::PriorityInheriting;
         for round in 0..ROUNDS {
             let mutex = PosixMutexOptions::new().flavour(flavour).build_raw();
@@ -175,7 +178,8 @@ fn no_signal_goes_to_who_was_interrupted() {
                 while waiting.load(SeqCst) < 3 {
                     std::thread::yield_now();
                 }
-                // Who holds the mutex now knows that the last of them has let go of it: it waits.
+                // A thread that holds the mutex now knows that the last of them has released it, so
+                // it waits.
                 mutex.lock();
                 // SAFETY: locked just now.
                 unsafe { mutex.unlock() };
@@ -231,7 +235,8 @@ fn whoever_waits_for_a_semaphore_is_stopped() {
     }
 }
 
-/// Until somebody stops it, a thread waits for what it cannot have, by a deadline that never comes by itself.
+/// Until it is stopped, a thread waits for what it cannot get, with a deadline that never comes by
+/// itself.
 fn is_stopped(wait: impl Fn(Deadline) -> bool + Sync) {
     for round in 0..ROUNDS / 4 {
         let stop = Stop::default();
@@ -250,7 +255,7 @@ fn is_stopped(wait: impl Fn(Deadline) -> bool + Sync) {
     }
 }
 
-/// A deadline that is brought forward ends whatever can time out.
+/// Bringing a deadline forward ends any call that can time out.
 #[test]
 fn whoever_waits_with_a_deadline_is_stopped() {
     let watchdog = watch("whoever_waits_with_a_deadline_is_stopped");

@@ -7,7 +7,7 @@ use crate::support::watchdog::watch;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
-/// In memory of all processes. Zeros but for mutex and condvar.
+/// In memory of all processes. All zeros, except for mutex and condvar.
 #[repr(C)]
 struct Shared {
     pair: std::mem::MaybeUninit<Pair>,
@@ -25,18 +25,18 @@ struct Memory {
 impl Memory {
     fn new(pairing: Pairing) -> Self {
         let mapping = Mapping::anonymous(4096);
-        // SAFETY: a fresh mapping, which nobody else knows.
+        // SAFETY: a fresh mapping, not yet known to any other process.
         unsafe { (*mapping.at::<Shared>(0)).pair.write(pairing.make()) };
         Self { mapping }
     }
 
     fn shared(&self) -> &Shared {
-        // SAFETY: zeros, but for what was written, and atomics only.
+        // SAFETY: zeros, except for what was written, and atomics only.
         unsafe { &*self.mapping.at::<Shared>(0) }
     }
 
     fn pair(&self) -> &Pair {
-        // SAFETY: written as this was made.
+        // SAFETY: written when this was made.
         unsafe { self.shared().pair.assume_init_ref() }
     }
 
@@ -61,7 +61,7 @@ impl Memory {
         self.shared().progress.load(SeqCst)
     }
 
-    /// Blocks until so much more has got done.
+    /// Blocks until this much more was done.
     fn until_more(&self, more: u64) {
         let before = self.progress();
         while self.progress() < before + more {
@@ -114,8 +114,8 @@ fn two_processes_exclude_each_other() {
     });
 }
 
-/// It is killed as it sleeps, is woken, or has asked for the next turn; never as it holds the mutex, since it gives up
-/// before it has it.
+/// It is killed while it sleeps, while it is woken, or after it has asked for the next turn; never
+/// while it holds the mutex, because it gives up before it gets it.
 #[test]
 fn a_waiter_that_is_killed_keeps_nobody_out() {
     let watchdog = watch("a_waiter_that_is_killed_keeps_nobody_out");
@@ -126,7 +126,7 @@ fn a_waiter_that_is_killed_keeps_nobody_out() {
         let workers = [(); 2].map(|()| {
             fork(|| {
                 while !memory.stopped() {
-                    // A wake-up that was just given to a victim goes with it: so not for ever.
+                    // A wake-up just given to a victim dies with it, so this does not wait forever.
                     let ample = Deadline::after(Duration::from_millis(30));
                     let mutex = &memory.pair().mutex;
                     if mutex.lock_until(ample).is_ok() {
@@ -140,8 +140,8 @@ fn a_waiter_that_is_killed_keeps_nobody_out() {
         for kill in 0..KILLS {
             let victims = [(); 2].map(|()| {
                 fork(|| {
-                    // While the worker holds the mutex most of the time, a wait as short as this hardly ever ends well;
-                    // and what it has, it gives back at once.
+                    // Because the worker holds the mutex most of the time, such a short wait hardly
+                    // ever succeeds. If it does, the mutex is released at once.
                     while !memory.stopped() {
                         let soon = Deadline::after(Duration::from_micros(1_500));
                         if memory.pair().mutex.lock_until(soon).is_ok() {
@@ -154,7 +154,8 @@ fn a_waiter_that_is_killed_keeps_nobody_out() {
             });
             memory.until_more(20);
             std::thread::sleep(Duration::from_micros(kill as u64 * 137));
-            // One that is killed while it holds the mutex leaves it so: that is for robust mutexes.
+            // A process that is killed while it holds the mutex leaves it locked: robust mutexes
+            // are for that.
             for victim in victims {
                 memory.pair().mutex.lock();
                 victim.kill();
@@ -165,7 +166,7 @@ fn a_waiter_that_is_killed_keeps_nobody_out() {
         memory.shared().stop.store(1, SeqCst);
         assert_eq!(workers.map(Child::join), [0; 2]);
         assert_eq!(memory.shared().complaints.load(SeqCst), 0);
-        // Whatever the dead have asked for.
+        // Whatever the dead had asked for.
         assert!(memory.pair().mutex.try_lock());
         unlock(&memory.pair().mutex);
         assert_eq!(memory.pair().mutex.destroy(), Ok(()));
@@ -209,7 +210,7 @@ fn tokens_pass_between_processes() {
     });
 }
 
-/// Those who were moved behind one that is killed are found by the next signal, at the latest.
+/// Waiters that were moved behind a killed one are found by the next signal, at the latest.
 #[test]
 fn a_killed_waiter_does_not_stop_the_signals() {
     let watchdog = watch("a_killed_waiter_does_not_stop_the_signals");
@@ -232,7 +233,8 @@ fn a_killed_waiter_does_not_stop_the_signals() {
             let others = [(); 2].map(|()| fork(waiter));
             pair.until_waiting(3);
             others.iter().for_each(Child::until_asleep);
-            // With the mutex held, the first of the three is woken and waits for it, and the others were moved.
+            // With the mutex held, the first of the three is woken and waits for it, and the others
+            // were moved.
             pair.mutex.lock();
             if kill % 2 == 0 {
                 assert!(pair.condvar.notify_all() > 0);

@@ -1,5 +1,5 @@
-//! Real-time threads: which waiter a mutex is given to, however it is given back, by every flavour,
-//! kind and scope. (What C programs see of it: `crates/waitword-pthread/conformance/real_time.c`.)
+//! Real-time threads: which waiter gets a mutex, however it is released, for every flavour, kind
+//! and scope. (For what C programs observe: `crates/waitword-pthread/conformance/real_time.c`.)
 
 use super::*;
 use crate::support::sleep::SleepProbe;
@@ -12,15 +12,16 @@ use std::thread::{Scope as Threads, ScopedJoinHandle};
 use std::time::Duration;
 use waitword::spin;
 
-/// Of a thread that is no real-time thread.
+/// The priority of a thread that is not real-time.
 const ORDINARY: i32 = 0;
-/// One that is above all others in a test.
+/// The priority of a thread that is above all others in a test.
 const DIRECTOR: i32 = 60;
 
-/// Real-time threads of two tests would get in each other's way.
+/// Real-time threads of two tests would disturb each other.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Makes the calling thread a real-time thread, or an ordinary one; whether that is permitted.
+/// Makes the calling thread a real-time thread, or an ordinary one. Returns whether that is
+/// permitted.
 fn set_priority(priority: i32) -> bool {
     let parameter = libc::sched_param {
         sched_priority: priority,
@@ -33,7 +34,7 @@ fn set_priority(priority: i32) -> bool {
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameter) == 0 }
 }
 
-/// The right to use real-time threads; nothing if they are not permitted.
+/// The right to use real-time threads; `None` if they are not permitted.
 fn real_time_threads() -> Option<MutexGuard<'static, ()>> {
     let turn = TURN.lock().unwrap_or_else(|broken| broken.into_inner());
     let permitted = std::thread::spawn(|| set_priority(1)).join().unwrap();
@@ -43,7 +44,7 @@ fn real_time_threads() -> Option<MutexGuard<'static, ()>> {
     permitted.then_some(turn)
 }
 
-/// In which order threads were served, by their priorities.
+/// The order in which threads were served, by their priorities.
 #[derive(Default)]
 struct Served(Mutex<Vec<i32>>);
 
@@ -57,7 +58,7 @@ impl Served {
     }
 }
 
-/// Starts a thread of this priority; returns once it sleeps in a futex call.
+/// Starts a thread of this priority. Returns once it sleeps in a futex call.
 fn arrive<'scope>(
     threads: &'scope Threads<'scope, '_>,
     priority: i32,
@@ -70,7 +71,7 @@ fn arrive<'scope>(
         work();
     });
     let probe = receive.recv().unwrap();
-    // It may sleep in the channel for a moment, or for a bucket: it must not wake up for some time.
+    // It may sleep briefly in the channel, or for a bucket: it must stay asleep for some time.
     let mut before = None;
     loop {
         std::thread::sleep(Duration::from_millis(2));
@@ -82,7 +83,7 @@ fn arrive<'scope>(
     }
 }
 
-/// How the holder gives a mutex back.
+/// How the holder releases a mutex.
 type GivesBack = fn(&RawPosixMutex);
 
 fn unlock_fairly(mutex: &RawPosixMutex) {
@@ -90,8 +91,8 @@ fn unlock_fairly(mutex: &RawPosixMutex) {
     unsafe { mutex.unlock_fair() };
 }
 
-/// The order in which threads of these priorities, which arrive one after the other while the mutex
-/// is held, are served.
+/// The order in which threads of these priorities are served, which arrive one after another while
+/// the mutex is held.
 fn order_of(mutex: &RawPosixMutex, priorities: &[i32], gives_back: GivesBack) -> Vec<i32> {
     let served = Served::default();
     mutex.lock();
@@ -140,7 +141,7 @@ fn a_bump_serves_the_highest_priority() {
     let Some(_turn) = real_time_threads() else {
         return;
     };
-    // Others are not given by a bump, or to a thread that the kernel chooses.
+    // Other sorts cannot be given away by a bump, or go to a thread that the kernel chooses.
     let in_table = |sort: &Sort| sort.scope == Scope::Private && !sort.is_pi();
     with_every(every_sort().filter(in_table), &watchdog, |sort| {
         let mutex = sort.make();
@@ -194,7 +195,7 @@ fn a_real_time_thread_is_handed_the_mutex() {
     });
 }
 
-/// Binds the calling thread, and all that it starts, to one CPU.
+/// Binds the calling thread, and all threads that it starts, to one CPU.
 fn use_one_cpu() {
     let allowed = sched_getaffinity(None).unwrap();
     let mut one = CpuSet::new();
@@ -206,7 +207,7 @@ fn use_one_cpu() {
     sched_setaffinity(None, &one).unwrap();
 }
 
-/// The mutex is free, and reserved for an ordinary thread that was woken and gets no CPU.
+/// The mutex is free, and reserved for an ordinary thread that was woken but gets no CPU.
 #[test]
 fn a_real_time_thread_takes_what_is_reserved_for_another() {
     let watchdog = watch("a_real_time_thread_takes_what_is_reserved_for_another");
@@ -215,18 +216,20 @@ fn a_real_time_thread_takes_what_is_reserved_for_another() {
     };
     let can_be_reserved = |sort: &Sort| sort.scope == Scope::Private && !sort.is_pi();
     use_one_cpu();
-    // A waiter that may stay awake, since another test has shown two CPUs, takes it after 2 µs anyway.
+    // A waiter that may stay awake, because another test has shown two CPUs, takes the mutex after
+    // 2 µs anyway.
     let budget = spin::budget();
     spin::set_budget(Duration::ZERO);
     with_every(every_sort().filter(can_be_reserved), &watchdog, |sort| {
-        // A waiter that lost its CPU for long on its way to sleep is handed the mutex: once more, then.
+        // A waiter that loses its CPU for long on its way to sleep is handed the mutex. Then this
+        // tries again.
         let reserved = (0..20).any(|_| take_what_is_reserved(sort));
         assert!(reserved, "always handed over");
     });
     spin::set_budget(budget);
 }
 
-/// False: it was handed over instead.
+/// Returns false if the mutex was handed off instead.
 fn take_what_is_reserved(sort: Sort) -> bool {
     let mutex = sort.make();
     let served = Served::default();
@@ -239,7 +242,7 @@ fn take_what_is_reserved(sort: Sort) -> bool {
     mutex.lock();
     let reserved = std::thread::scope(|threads| {
         arrive(threads, ORDINARY, || take(ORDINARY));
-        // From here on no ordinary thread runs, until this one sleeps.
+        // From here on no ordinary thread runs until this one sleeps.
         unlock(&mutex);
         if !mutex.try_lock() {
             return false;
@@ -260,7 +263,7 @@ fn take_what_is_reserved(sort: Sort) -> bool {
     reserved
 }
 
-/// Of real-time threads that are moved from a condvar, and one that waits for the mutex, too.
+/// Real-time threads that are moved from a condvar, and one that waits for the mutex, too.
 #[test]
 fn moved_waiters_are_served_by_priority() {
     let watchdog = watch("moved_waiters_are_served_by_priority");

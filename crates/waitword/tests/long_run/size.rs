@@ -1,14 +1,14 @@
-//! How large the process is, by all that could grow.
+//! The size of the process, in everything that could grow.
 
 use std::fmt;
 use waitword::{probe, table};
 
-/// What the C library may keep for later, and what the kernel's counters are apart by.
+/// Memory that the C library may keep for later, and the error of the kernel's counters.
 const SLACK_KIB: u64 = 3 << 10;
-/// The C library keeps some stacks of threads that have ended, and joins or splits mappings of its heaps.
+/// The C library keeps some stacks of ended threads, and joins or splits mappings of its heaps.
 const SLACK_MAPPINGS: u64 = 24;
 
-/// Taken while no thread is at it.
+/// Taken while no team runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
     resident_kib: u64,
@@ -37,7 +37,7 @@ impl Size {
             mappings: read("/proc/self/maps").lines().count() as u64,
             buckets: table::buckets() as u64,
             table_and_parkers_bytes: table::mapped_bytes() as u64,
-            // On a kernel without: nothing that could grow.
+            // On a kernel without this table, nothing there can grow.
             kernel_hash_slots: probe::private_hash_slots().unwrap_or(0) as u64,
             waiters: found.waiters as u64,
             counted: found.counted as u64,
@@ -45,7 +45,7 @@ impl Size {
         }
     }
 
-    /// What is more `later` than now, in words.
+    /// What is larger in `later` than in `self`, in words.
     pub(crate) fn growth(&self, later: &Self) -> Vec<String> {
         let grown = |(what, before, after, slack): (&str, u64, u64, u64)| {
             (after > before + slack).then(|| format!("{what}: {before}, then {after}"))
@@ -71,7 +71,7 @@ impl Size {
                 later.kernel_hash_slots,
                 0,
             ),
-            // Nobody is at it, neither then nor now.
+            // No team runs, neither then nor now.
             ("waiters", 0, later.waiters, 0),
             ("counted", 0, later.counted, 0),
             ("parkers in use", 0, later.parkers_in_use, 0),

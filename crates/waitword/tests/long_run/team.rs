@@ -1,4 +1,5 @@
-//! A team: some threads that come, use one of each object for a while, and go; and where its objects lie.
+//! A team: some threads that start, use one object of each type for a while, and end; and where its
+//! objects lie.
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::cell::Cell;
@@ -15,12 +16,12 @@ use waitword::{
 pub(crate) enum Leak {
     Memory,
     Mapping,
-    /// A thread that waits for ever.
+    /// A thread that waits forever.
     Waiter,
 }
 
 const PAGE: usize = 4096;
-/// As many pages as there may be teams: each has its objects where no other's were.
+/// As many pages as there may be teams: each has its objects where no other team's were.
 const PAGES: usize = 1 << 18;
 
 /// Address space for the objects of all teams.
@@ -29,10 +30,10 @@ pub(crate) struct Ground {
     used: AtomicUsize,
 }
 
-// SAFETY: pages are handed out once each.
+// SAFETY: each page is handed out only once.
 unsafe impl Sync for Ground {}
 
-/// One of each, in a page of their own.
+/// One object of each type, in a page of its own.
 struct Objects {
     threads: u32,
     once: Once,
@@ -87,11 +88,12 @@ impl Ground {
     pub(crate) fn new() -> Self {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-        // SAFETY: a mapping of its own, wherever the kernel likes.
+        // SAFETY: a mapping of its own, at an address that the kernel chooses.
         let start = unsafe {
             let start = mmap_anonymous(std::ptr::null_mut(), PAGES * PAGE, access, flags);
             let start = start.expect("address space");
-            // A page is to come and go by itself. A kernel without huge pages does not know this.
+            // Each page must be freed by itself. A kernel without huge pages does not know this
+            // advice.
             let _ = madvise(start, PAGES * PAGE, Advice::LinuxNoHugepage);
             start
         };
@@ -101,7 +103,7 @@ impl Ground {
         }
     }
 
-    /// So many threads use a new set of objects; how many operations they made.
+    /// `size` threads use a new set of objects. Returns how many operations they made.
     pub(crate) fn team(&self, size: usize, number: u64, leak: Option<Leak>) -> u64 {
         let page = self.used.fetch_add(1, SeqCst);
         assert!(page < PAGES, "more teams than pages");
@@ -134,7 +136,7 @@ impl Ground {
             Some(Leak::Waiter) if number % 64 == 0 => leave_a_waiter(),
             Some(Leak::Waiter) => {}
         }
-        // SAFETY: all members are gone; the page is not used again.
+        // SAFETY: all members have ended; the page is not used again.
         unsafe {
             place.drop_in_place();
             madvise(place.cast(), PAGE, Advice::LinuxDontNeed).expect("a page of ours");
@@ -151,7 +153,7 @@ impl Drop for Ground {
 }
 
 fn leave_a_mapping(number: u64) {
-    // Not the same as its neighbour's, or the kernel would make one of the two.
+    // Different from its neighbour, or the kernel would merge the two.
     let access = match number % 2 {
         0 => ProtFlags::READ,
         _ => ProtFlags::READ | ProtFlags::WRITE,
@@ -169,7 +171,7 @@ fn leave_a_waiter() {
         .expect("a thread");
 }
 
-/// One of a team, and what it has done.
+/// A member of a team, and how many operations it has made.
 struct Member<'a> {
     objects: &'a Objects,
     number: u32,
@@ -224,11 +226,12 @@ impl<'a> Member<'a> {
             let _ = o.mutex.try_lock_for(past).map(drop);
             let _ = o.rwlock.try_write_for(past).map(drop);
         }
-        // Each taken and given back.
+        // Each is taken and released.
         self.count(SECTIONS * 10);
     }
 
-    /// Wakes of nobody, waits that do not sleep, waits that have timed out before they began.
+    /// Wakes without waiters, waits that do not sleep, waits whose deadline passed before they
+    /// began.
     fn nobody_there(&self) {
         const TIMES: u64 = 10;
         let o = self.objects;
@@ -257,7 +260,7 @@ impl<'a> Member<'a> {
         self.count(3);
     }
 
-    /// One after the other, each signalling the next.
+    /// One after another, each signalling the next.
     fn condvar(&self, turn: u32) {
         let o = self.objects;
         let mine = turn * o.threads + self.number;
@@ -272,7 +275,7 @@ impl<'a> Member<'a> {
         self.count(3);
     }
 
-    /// The one of two that mostly waits.
+    /// The member of two that mostly waits.
     fn sleeps(&self, turn: u32) {
         let o = self.objects;
         let next = turn + 1;
@@ -281,7 +284,7 @@ impl<'a> Member<'a> {
             let _ = o.tokens[1].post();
             o.shared_tokens.wait();
         }
-        // Moved to another word, changed and woken there.
+        // Moved to another word, changed, and woken there.
         while o.word.load(SeqCst) != next {
             let _ = Futex::private(&o.word).wait(turn);
             self.count(1);
@@ -307,7 +310,7 @@ impl<'a> Member<'a> {
         self.count(10);
     }
 
-    /// The other one.
+    /// The other member.
     fn wakes(&self, turn: u32) {
         let o = self.objects;
         let next = turn + 1;

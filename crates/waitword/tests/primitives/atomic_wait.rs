@@ -11,7 +11,7 @@ use std::sync::atomic::{
 use std::time::Duration;
 use waitword::{AtomicWait, Futex};
 
-/// Waits for another value than `old`, which the atomic holds, and is told by `new`.
+/// Waits until the atomic no longer holds `old`. A notification announces `new`.
 macro_rules! hand_over {
     ($($atomic:ty, $old:expr, $new:expr;)*) => {$({
         let atomic = <$atomic>::new($old);
@@ -27,7 +27,7 @@ macro_rules! hand_over {
             atomic.notify_one();
             atomic.notify_all();
         });
-        // Another value already.
+        // A different value already.
         assert_eq!(atomic.wait($old), $new);
         assert_eq!(atomic.wait_until($old, soon()), Some($new));
     })*};
@@ -56,7 +56,8 @@ fn every_kind_of_atomic() {
     }
 }
 
-/// `wait` of C++ returns only when the value was seen to differ; a futex's wait returns for any wake.
+/// C++'s `wait` returns only once the value was seen to differ. A futex's wait returns for any
+/// wake.
 #[test]
 fn a_notification_without_a_change_ends_nothing() {
     let _watchdog = watch("a_notification_without_a_change_ends_nothing");
@@ -73,7 +74,7 @@ fn a_notification_without_a_change_ends_nothing() {
         crew.interrupt(0);
         assert_eq!(crew.settle(), []);
     }
-    // To another value and back: nothing to be seen.
+    // To another value and back: no change is visible.
     word.store(8, SeqCst);
     word.store(7, SeqCst);
     word.notify_all();
@@ -103,7 +104,8 @@ fn notify_one_wakes_the_one_who_came_first() {
     }
 }
 
-/// Two threads count in turns, and no turn is missed, at the width that is slowest in other implementations.
+/// Two threads count alternately, and no turn is missed, at the width that is slowest in other
+/// implementations.
 #[test]
 fn in_turns() {
     let _watchdog = watch("atomic wait: in_turns");

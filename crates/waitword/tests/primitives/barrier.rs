@@ -25,7 +25,8 @@ fn counts_that_cannot_be() {
     }
 }
 
-/// Rounds on the heels of each other; in each, nobody passes before all have come, and one leads.
+/// Rounds that follow each other at once. In each, no thread passes before all have come, and one
+/// leads.
 fn rounds(scope: Scope, count: u32, rounds: u32) {
     let barrier = Barrier::with_scope(count, scope);
     let (came, led) = (AtomicU32::new(0), AtomicU32::new(0));
@@ -56,7 +57,8 @@ fn many_rounds_of_some_and_some_of_many() {
     }
 }
 
-/// More threads than it is for: so many pass together, one of them leading, whoever they are.
+/// More threads than the barrier is for: always its number of threads pass together, and one of
+/// them leads.
 #[test]
 fn more_threads_than_it_is_for() {
     let _watchdog = watch("more_threads_than_it_is_for");
@@ -102,7 +104,7 @@ fn a_timeout_takes_the_arrival_back() {
     }
 }
 
-/// Impatient threads come and go; whoever passes does so with another.
+/// Impatient threads come and go. A thread that passes does so together with another.
 #[test]
 fn impatient_crowd() {
     let _watchdog = watch("impatient_crowd");

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::{AutoEvent, Barrier, Event, Latch, Scope, Semaphore, probe};
 
-/// All of them, side by side, as processes that trust each other lay them out.
+/// All primitives, side by side, as processes that trust each other lay them out.
 #[repr(C)]
 struct Everything {
     semaphore: Semaphore,
@@ -20,7 +20,7 @@ struct Everything {
     counter: AtomicUsize,
 }
 
-/// A file in memory that holds them, and this process's view of it.
+/// A file in memory that holds them, and this process's mapping of it.
 struct SharedFile {
     file: OwnedFd,
     here: Mapping,
@@ -29,7 +29,7 @@ struct SharedFile {
 const LENGTH: usize = 4096;
 
 impl SharedFile {
-    /// With a barrier for `threads`, and a latch that is counted down as often.
+    /// With a barrier for `threads`, and a latch with that count.
     fn new(threads: u32) -> Self {
         let file = memory_file(LENGTH);
         let here = Mapping::of_file(&file, LENGTH);
@@ -41,7 +41,7 @@ impl SharedFile {
             latch: Latch::with_scope(threads, Scope::Shared),
             counter: AtomicUsize::new(0),
         };
-        // SAFETY: a new mapping, larger than that.
+        // SAFETY: a new mapping, which is larger than the value.
         unsafe { here.at::<Everything>(0).write(everything) };
         Self { file, here }
     }
@@ -51,7 +51,7 @@ impl SharedFile {
         unsafe { self.here.get(0) }
     }
 
-    /// Forks a process that maps the file once more, and so elsewhere.
+    /// Forks a process that maps the file again, and so at another address.
     fn other_process(&self, body: impl FnOnce(&Everything) -> i32) -> Child {
         fork(|| {
             let there = Mapping::of_file(&self.file, LENGTH);
@@ -116,7 +116,7 @@ fn in_turns() {
     assert!(shared.here().barrier.destroy());
 }
 
-/// A waiter that is killed takes no token with it, and stays counted, which costs a wake call and no more.
+/// A waiter that is killed takes no token with it. It stays counted, which only costs a wake call.
 #[test]
 fn a_killed_waiter_takes_nothing_with_it() {
     let _watchdog = watch("a_killed_waiter_takes_nothing_with_it");
@@ -132,7 +132,7 @@ fn a_killed_waiter_takes_nothing_with_it() {
         child.until_asleep();
         child
     });
-    // Dropped: killed, and gone.
+    // Dropped: killed and reaped.
     drop(killed);
     assert!(format!("{:?}", here.semaphore).contains("waiters: 2"));
     here.semaphore.post().unwrap();
@@ -149,8 +149,8 @@ fn a_killed_waiter_takes_nothing_with_it() {
     assert!(format!("{:?}", here.semaphore).contains("waiters: 1"));
 }
 
-/// Killed at any moment: waiters and posters come and go, and in the end what was posted can be taken. Each process
-/// counts what it has begun to post before it posts, and what it has taken after it took.
+/// Kills at random moments: waiters and posters come and go, and in the end what was posted can be
+/// taken. Each process counts a post before it posts, and a token after it has taken it.
 #[test]
 fn a_storm_of_kills() {
     let _watchdog = watch("a_storm_of_kills");
@@ -172,7 +172,7 @@ fn a_storm_of_kills() {
             .collect();
         std::thread::sleep(Duration::from_micros(200 + turn * 50));
         drop(killed);
-        // Whatever they left: those who are alive go on.
+        // Whatever they left, the processes that are alive continue.
         let child = shared.other_process(|there| {
             there.semaphore.wait();
             0
@@ -183,7 +183,8 @@ fn a_storm_of_kills() {
     }
 }
 
-/// A poster that is killed between its change and its wake call: the sleepers look again by themselves.
+/// A poster that is killed between its change and its wake call: the sleepers check again by
+/// themselves.
 #[test]
 fn a_wake_call_that_never_comes() {
     let _watchdog = watch("a_wake_call_that_never_comes");
@@ -206,9 +207,10 @@ fn a_wake_call_that_never_comes() {
         child
     });
     let children: Vec<_> = children.collect();
-    // What the posts, the sets, the counts and the last arrival do, without their wakes.
+    // The changes that the posts, the sets, the counts and the last arrival make, without their
+    // wakes.
     let change = |word: *const u8, by: u64| {
-        // SAFETY: they begin with their word, which is 64 bits long.
+        // SAFETY: each begins with its word, which has 64 bits.
         unsafe { AtomicU64::from_ptr(word.cast_mut().cast()) }.fetch_add(by, SeqCst);
     };
     change((&raw const here.semaphore).cast(), 2);

@@ -59,7 +59,7 @@ fn an_auto_event_lets_one_pass_a_set() {
         let event = Arc::new(AutoEvent::with_scope(false, scope));
         assert!(!event.try_wait());
         assert!(!event.wait_until(soon()));
-        // Nobody waits: set is set.
+        // No thread waits: set stays set.
         event.set();
         event.set();
         assert!(event.is_set());
@@ -68,7 +68,7 @@ fn an_auto_event_lets_one_pass_a_set() {
         event.set();
         event.reset();
         assert!(!event.try_wait());
-        // Four wait.
+        // Four threads wait.
         for worker in 0..4 {
             let event = event.clone();
             crew.order(worker, entries(scope), move || {
@@ -78,7 +78,7 @@ fn an_auto_event_lets_one_pass_a_set() {
         }
         event.set();
         assert_eq!(crew.settle(), [(0, Ok(1))]);
-        // Three sets in a row release three, not one, and a reset does not hold them back.
+        // Three sets in a row release three threads, not one, and a reset does not hold them back.
         event.set();
         event.set();
         event.reset();
@@ -88,7 +88,7 @@ fn an_auto_event_lets_one_pass_a_set() {
     }
 }
 
-/// As many pass as sets were made while somebody waited for each.
+/// As many passes as sets that were made while a thread waited for each.
 #[test]
 fn an_auto_event_in_a_crowd() {
     let _watchdog = watch("an_auto_event_in_a_crowd");
@@ -108,7 +108,7 @@ fn an_auto_event_in_a_crowd() {
             }
             for set in 1..=THREADS * EACH {
                 event.set();
-                // One set, one passage: without exception.
+                // Exactly one pass per set.
                 while passed.load(SeqCst) < set {
                     std::thread::yield_now();
                 }
@@ -119,7 +119,7 @@ fn an_auto_event_in_a_crowd() {
     }
 }
 
-/// Work is announced by sets, which may fall together; none of it is forgotten.
+/// Sets announce work, and may coincide. No work is forgotten.
 #[test]
 fn no_work_is_forgotten() {
     let _watchdog = watch("no_work_is_forgotten");

@@ -1,4 +1,4 @@
-//! fork: what a child may expect of a copy whose waiters have stayed behind.
+//! fork: what a child may expect of a copy whose waiters stayed behind in the parent.
 
 use crate::common::process::{BareThread, Way, expect_success, in_child};
 use crate::common::until;
@@ -13,7 +13,8 @@ use waitword::{Barrier, Event, Once, OnceState, Scope, Semaphore};
 
 const WRONG: i32 = 11;
 
-/// glibc's tst-once5 and its like: who ran it is not in the child, which runs it anew; the parent's copy goes on.
+/// Like glibc's tst-once5: the thread that ran it does not exist in the child, which runs it again.
+/// The parent's copy continues.
 #[test]
 fn an_interrupted_once_begins_anew_in_the_child() {
     let _watchdog = watch("an_interrupted_once_begins_anew_in_the_child");
@@ -23,7 +24,7 @@ fn an_interrupted_once_begins_anew_in_the_child() {
         std::thread::spawn(move || once.call_once(|| until(|| may_end.load(SeqCst))))
     };
     until(|| once.state() == OnceState::InProgress);
-    // One more who sleeps, so that the word has its bit.
+    // One more thread that sleeps, so that the word has its bit.
     let mut crew = Crew::new(1);
     let other = once.clone();
     crew.order(0, 1, move || {
@@ -46,7 +47,7 @@ fn an_interrupted_once_begins_anew_in_the_child() {
     in_child(Way::Fork, || {
         once.call_once(|| {
             in_child(Way::Fork, || {
-                // The thread that runs it is this one: another thread may begin, and ends it.
+                // The thread that runs it is this one, so another thread may begin, and ends it.
                 let again = once.clone();
                 let other = BareThread::start(move || {
                     let mut ran = false;
@@ -64,8 +65,8 @@ fn an_interrupted_once_begins_anew_in_the_child() {
     assert!(once.state().done());
 }
 
-/// The thread that runs it forks, and goes on in the child, where another has begun anew meanwhile. How the first
-/// ends is nothing to the second.
+/// The thread that runs it forks, and continues in the child, where another thread has begun again
+/// meanwhile. How the first run ends does not affect the second.
 #[test]
 fn a_run_that_has_forked_leaves_another_s_alone() {
     let _watchdog = watch("a_run_that_has_forked_leaves_another_s_alone");
@@ -75,7 +76,7 @@ fn a_run_that_has_forked_leaves_another_s_alone() {
     let (mut child, mut other) = (0, None);
     let run = AssertUnwindSafe(|| {
         once.execute(|| {
-            // SAFETY: the child goes on below, and ends there.
+            // SAFETY: the child continues below, and ends there.
             child = unsafe { libc::fork() };
             if child == 0 {
                 other = Some(BareThread::start(move || {
@@ -109,7 +110,8 @@ fn a_run_that_has_forked_leaves_another_s_alone() {
     assert!(once.state().done());
 }
 
-/// Two of the parent's threads have arrived; in the child two others are as many as before, and not enough.
+/// Two of the parent's threads have arrived. In the child two other threads are as many as before,
+/// but not enough.
 #[test]
 fn arrivals_of_the_parent_do_not_count_in_the_child() {
     let _watchdog = watch("arrivals_of_the_parent_do_not_count_in_the_child");
@@ -142,7 +144,7 @@ fn arrivals_of_the_parent_do_not_count_in_the_child() {
     assert_eq!(crew.settle(), [(0, Ok(0)), (1, Ok(0))]);
 }
 
-/// The waiters that the copy has counted cost no more than a look; its value and its events work.
+/// The waiters that the copy has counted cost no more than a check. Its value and its events work.
 #[test]
 fn waiters_of_the_parent_are_not_in_the_child() {
     let _watchdog = watch("waiters_of_the_parent_are_not_in_the_child");

@@ -1,4 +1,4 @@
-//! Memory that is gone as soon as it may be: whoever touches it later dies of it.
+//! Memory that is freed as soon as it may be: a later access crashes.
 
 use crate::support::memory::Mapping;
 use crate::support::watchdog::watch;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use waitword::{AtomicWait, AutoEvent, Barrier, Event, Latch, Scope, Semaphore};
 
-/// Something in a page of its own, which can be taken away under its users' hands.
+/// A value in a page of its own, which can be taken away while threads still use it.
 struct Page<T> {
     /// Kept for its address.
     page: *mut T,
 }
 
-// SAFETY: what lies there is for all threads.
+// SAFETY: the value is for all threads.
 unsafe impl<T: Sync> Send for Page<T> {}
 // SAFETY: as above.
 unsafe impl<T: Sync> Sync for Page<T> {}
@@ -28,14 +28,14 @@ impl<T> Page<T> {
     }
 
     /// # Safety
-    /// Not after `free`, but for what the tests are about.
+    /// Not after `free`, except where that is what a test is about.
     unsafe fn get(&self) -> &T {
         // SAFETY: mapped until `free`.
         unsafe { &*self.page }
     }
 
     fn free(&self) {
-        // The address stays taken, so that nobody else's memory comes to lie there.
+        // The address stays reserved, so that no other memory is mapped there.
         // SAFETY: our own page.
         let result = unsafe { libc::mprotect(self.page.cast(), 4096, libc::PROT_NONE) };
         assert_eq!(result, 0);
@@ -44,12 +44,12 @@ impl<T> Page<T> {
 
 impl<T> Drop for Page<T> {
     fn drop(&mut self) {
-        // SAFETY: our own page, and all threads are through.
+        // SAFETY: our own page, and all threads are done.
         unsafe { libc::munmap(self.page.cast(), 4096) };
     }
 }
 
-/// `give` by one thread; `take` by another, which then frees the memory.
+/// One thread runs `give`. Another runs `take`, and then frees the memory.
 fn given_and_freed<T: Sync>(make: impl Fn() -> T, give: impl Fn(&T) + Sync, take: impl Fn(&T)) {
     for turn in 0..1500 {
         let page = Page::new(make());
@@ -58,7 +58,8 @@ fn given_and_freed<T: Sync>(make: impl Fn() -> T, give: impl Fn(&T) + Sync, take
                 for _ in 0..turn % 32 * 20 {
                     std::hint::spin_loop();
                 }
-                // SAFETY: what is tested: nobody is let through before this has touched the memory for the last time.
+                // SAFETY: this is what is tested: no thread is let through before this one has
+                // touched the memory for the last time.
                 give(unsafe { page.get() });
             });
             // SAFETY: freed below.
@@ -93,14 +94,14 @@ fn by_who_was_let_through() {
         || AtomicU32::new(0),
         |word| {
             word.store(1, SeqCst);
-            // By address: nothing is touched.
+            // By address: nothing is accessed.
             word.notify_one();
         },
         |word| assert_eq!(word.wait(0), 1),
     );
 }
 
-/// A barrier is gone as soon as the first has returned from it, whoever that is.
+/// A barrier is freed as soon as the first thread has returned from it, whichever that is.
 fn barrier_freed_by_the_first(scope: Scope, threads: u32, turns: u32) {
     for _ in 0..turns {
         let page = Arc::new((
@@ -111,7 +112,8 @@ fn barrier_freed_by_the_first(scope: Scope, threads: u32, turns: u32) {
             for _ in 0..threads {
                 let page = page.clone();
                 scope_of_threads.spawn(move || {
-                    // SAFETY: what is tested: who has not returned yet does not look at the memory any more.
+                    // SAFETY: this is what is tested: a thread that has not returned yet no longer
+                    // accesses the memory.
                     let barrier = unsafe { page.0.get() };
                     barrier.wait();
                     if page.1.fetch_add(1, SeqCst) == 0 {

@@ -1,5 +1,5 @@
-//! Bugs that others have had in their semaphores, barriers, events and the like, each as a test. (The models have
-//! some of them too, with every interleaving: `model/semaphore.rs`.)
+//! Bugs of other semaphores, barriers, events and the like, each as a test. (The models have some
+//! of them too, with every interleaving: `model/semaphore.rs`.)
 
 use crate::support::crew::Crew;
 use crate::support::watchdog::watch;
@@ -25,8 +25,8 @@ fn all_are_back(crew: &Crew, count: usize) {
     assert_eq!(crew.settle(), back);
 }
 
-/// llvm #46357, #77659: `release` notified only when the count rose from 0, so that of several posts in a row the
-/// first alone woke somebody.
+/// llvm #46357, #77659: `release` notified only when the count rose from 0, so that of several
+/// posts in a row only the first woke a thread.
 #[test]
 fn llvm_46357_only_the_first_of_several_posts_wakes() {
     let _watchdog = watch("llvm_46357");
@@ -44,7 +44,7 @@ fn llvm_46357_only_the_first_of_several_posts_wakes() {
     }
 }
 
-/// llvm #79265: `release(n)` woke one.
+/// llvm #79265: `release(n)` woke one thread.
 #[test]
 fn llvm_79265_a_post_of_many_wakes_one() {
     let _watchdog = watch("llvm_79265");
@@ -55,7 +55,7 @@ fn llvm_79265_a_post_of_many_wakes_one() {
             sleepers(&mut crew, 6, &semaphore, scope);
             semaphore.post_many(6).unwrap();
             all_are_back(&crew, 6);
-            // More than there are who wait: kept.
+            // More than there are waiters: kept.
             sleepers(&mut crew, 2, &semaphore, scope);
             semaphore.post_many(5).unwrap();
             all_are_back(&crew, 2);
@@ -66,8 +66,9 @@ fn llvm_79265_a_post_of_many_wakes_one() {
     }
 }
 
-/// PyTorch #177884, GCC 98033: a pool's workers sleep on a semaphore while another thread posts and takes at once;
-/// with a notification only on 0 → 1 one worker slept on beside its token.
+/// PyTorch #177884, GCC 98033: a pool's workers sleep on a semaphore while another thread posts and
+/// takes at once. With a notification only on 0 → 1, one worker slept on although there was a
+/// token.
 #[test]
 fn gcc_98033_a_worker_sleeps_beside_its_token() {
     let _watchdog = watch("gcc_98033");
@@ -93,7 +94,8 @@ fn gcc_98033_a_worker_sleeps_beside_its_token() {
             }
             for task in 0..TASKS {
                 tasks.post().unwrap();
-                // A burst of a few at a time, each awaited: a sleeper beside a token would stop all.
+                // A burst of a few at a time, each awaited: a sleeper beside a token would stop
+                // everything.
                 if task % WORKERS == WORKERS - 1 {
                     for _ in 0..WORKERS {
                         results.wait();
@@ -105,8 +107,8 @@ fn gcc_98033_a_worker_sleeps_beside_its_token() {
     }
 }
 
-/// glibc 12674: the poster looked at the semaphore after it had let the waiter go, who had freed it. Here in memory
-/// that becomes another semaphore at once; `freed.rs` takes it away altogether.
+/// glibc 12674: the poster accessed the semaphore after it had let the waiter go, which had freed
+/// it. Here the memory becomes another semaphore at once; `freed.rs` unmaps it.
 #[test]
 fn glibc_12674_a_post_to_a_semaphore_that_is_gone() {
     let _watchdog = watch("glibc_12674");
@@ -118,7 +120,7 @@ fn glibc_12674_a_post_to_a_semaphore_that_is_gone() {
                 let (start, semaphore) = (start.clone(), Arc::as_ptr(&semaphore) as usize);
                 std::thread::spawn(move || {
                     start.wait();
-                    // SAFETY: freed only by who has taken this post.
+                    // SAFETY: freed only by the thread that has taken this post.
                     unsafe { &*(semaphore as *const Semaphore) }.post().unwrap();
                 })
             };
@@ -132,9 +134,9 @@ fn glibc_12674_a_post_to_a_semaphore_that_is_gone() {
     }
 }
 
-/// glibc 13065: the first thread through a barrier destroyed it, as POSIX lets it, while the others still had to look
-/// whether they were through. Here it makes another barrier in its place, which those who look take for theirs.
-/// (`freed.rs` takes the memory away.)
+/// glibc 13065: the first thread through a barrier destroyed it, as POSIX allows, while the others
+/// still had to check whether they were through. Here it makes another barrier in its place, which
+/// late checkers would take for theirs. (`freed.rs` unmaps the memory.)
 #[test]
 fn glibc_13065_a_barrier_destroyed_by_the_first_through() {
     let _watchdog = watch("glibc_13065");
@@ -146,7 +148,8 @@ fn glibc_13065_a_barrier_destroyed_by_the_first_through() {
                 for _ in 0..3 {
                     threads.spawn(|| {
                         let place = place as *mut Barrier;
-                        // SAFETY: what is tested: who is not through does not look at it any more.
+                        // SAFETY: this is what is tested: a thread that is not through no longer
+                        // accesses it.
                         unsafe {
                             (*place).wait();
                             if through.fetch_add(1, SeqCst) == 0 {
@@ -161,8 +164,8 @@ fn glibc_13065_a_barrier_destroyed_by_the_first_through() {
     }
 }
 
-/// Rounds on the heels of each other, by more threads than the barrier is for: who is just waking up from one round
-/// must not fall asleep in the next.
+/// Rounds that follow each other at once, by more threads than the barrier is for. A thread that is
+/// just waking up from one round must not fall asleep in the next.
 #[test]
 fn a_round_runs_into_the_next() {
     let _watchdog = watch("a_round_runs_into_the_next");
@@ -174,7 +177,7 @@ fn a_round_runs_into_the_next() {
                 for _ in 0..4 {
                     threads.spawn(|| {
                         while led.load(SeqCst) < 40 {
-                            // In the end there may be one left alone.
+                            // In the end there may be a single thread left.
                             if let Some(result) = barrier.wait_for(Duration::from_millis(20)) {
                                 passed.fetch_add(1, SeqCst);
                                 led.fetch_add(result.is_leader().into(), SeqCst);
@@ -189,8 +192,9 @@ fn a_round_runs_into_the_next() {
     }
 }
 
-/// The "pulse" of manual-reset events (Windows' `PulseEvent`, and `SetEvent` then `ResetEvent` on emulations by a bit
-/// and a condition variable): who was just waking up found the event reset.
+/// The "pulse" of manual-reset events (Windows' `PulseEvent`, and `SetEvent` then `ResetEvent` in
+/// emulations by a bit and a condition variable): a thread that was just waking up found the event
+/// reset.
 #[test]
 fn a_pulse_misses_nobody_who_waits() {
     let _watchdog = watch("a_pulse_misses_nobody_who_waits");
@@ -236,7 +240,8 @@ fn dotnet_two_sets_too_close_together_release_one() {
     }
 }
 
-/// glibc 18435: an exception out of `pthread_once`'s function left it in progress, and the next call waited for ever.
+/// glibc 18435: an exception out of `pthread_once`'s function left it in progress, and the next
+/// call waited forever.
 #[test]
 fn glibc_18435_an_exception_leaves_once_in_progress() {
     let _watchdog = watch("glibc_18435");
@@ -266,7 +271,7 @@ fn glibc_18435_an_exception_leaves_once_in_progress() {
     assert_eq!(crew.settle_with(0), [(0, Ok(1))]);
 }
 
-/// Deadlines that have passed, and far ones: musl and others have taken both for "no deadline".
+/// Deadlines that have passed, and distant ones: musl and others took both for "no deadline".
 #[test]
 fn deadlines_at_the_ends_of_time() {
     let _watchdog = watch("deadlines_at_the_ends_of_time");

@@ -13,7 +13,7 @@ fn unwinds(call: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(call)).is_err()
 }
 
-/// A panic that prints nothing.
+/// A panic without a message.
 fn fail() {
     resume_unwind(Box::new(()));
 }
@@ -34,7 +34,7 @@ fn runs_once() {
     assert!(once.state().done());
 }
 
-/// As `parking_lot::Once` has it.
+/// Like `parking_lot::Once`.
 #[test]
 fn a_panic_poisons() {
     let once = Once::new();
@@ -53,7 +53,7 @@ fn a_panic_poisons() {
     assert_eq!(once.state(), OnceState::Done);
 }
 
-/// As `pthread_once` has it.
+/// Like `pthread_once`.
 #[test]
 fn an_execution_that_unwinds_has_not_begun() {
     let once = Once::new();
@@ -74,7 +74,7 @@ fn all_wait_for_the_one() {
                 threads.spawn(|| {
                     once.call_once(|| {
                         times.fetch_add(1, SeqCst);
-                        // Long enough for the others to sleep, sometimes.
+                        // Long enough for the other threads to sleep, sometimes.
                         if round % 20 == 0 {
                             std::thread::sleep(Duration::from_millis(2));
                         }
@@ -88,7 +88,7 @@ fn all_wait_for_the_one() {
     }
 }
 
-/// Each of those who wait tries in its turn.
+/// Each waiter tries in its turn.
 #[test]
 fn those_who_wait_take_over_from_one_who_unwinds() {
     let _watchdog = watch("those_who_wait_take_over_from_one_who_unwinds");
@@ -118,7 +118,7 @@ fn those_who_wait_take_over_from_one_who_unwinds() {
     }
 }
 
-/// A thread that waits may come before the one that does it; it alone sleeps then.
+/// A thread that only waits may come before the thread that does it. Then it is the only sleeper.
 #[test]
 fn a_thread_that_only_waits_returns_when_it_has_been_done() {
     let _watchdog = watch("a_thread_that_only_waits_returns_when_it_has_been_done");
@@ -134,7 +134,7 @@ fn a_thread_that_only_waits_returns_when_it_has_been_done() {
             });
             assert_eq!(crew.settle(), []);
             if worker == 0 {
-                // Begun and left: it waits on.
+                // Begun and left: it continues to wait.
                 assert!(unwinds(|| once.execute(fail)));
                 assert_eq!(crew.settle(), []);
                 assert_eq!(once.state(), OnceState::New);
@@ -150,7 +150,7 @@ fn a_thread_that_only_waits_returns_when_it_has_been_done() {
     }
 }
 
-/// As std has it.
+/// Like std.
 #[test]
 fn a_wait_for_what_is_poisoned_panics_unless_it_is_forced() {
     let _watchdog = watch("a_wait_for_what_is_poisoned_panics_unless_it_is_forced");

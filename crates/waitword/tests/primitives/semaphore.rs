@@ -1,4 +1,4 @@
-//! The semaphore by itself: counts, limits, order, deadlines, crowds.
+//! The semaphore by itself: counts, limits, order, deadlines, many threads.
 
 use crate::support::crew::Crew;
 use crate::support::watchdog::watch;
@@ -57,12 +57,12 @@ fn deadlines_on_both_clocks() {
             assert!(deadline.has_passed(), "woken early");
             let interruptible = semaphore.wait_interruptible(Some(deadline));
             assert_eq!(interruptible, Err(Error::TimedOut));
-            // There is one: the deadline is not looked at.
+            // There is a token, so the deadline is not checked.
             semaphore.post().unwrap();
             assert!(semaphore.wait_until(deadline));
         }
         assert!(!semaphore.wait_for(Duration::ZERO));
-        // Nobody is counted who has given up.
+        // No waiter that gave up is counted.
         assert!(format!("{semaphore:?}").contains("waiters: 0"));
     }
 }
@@ -90,7 +90,8 @@ fn waiters_are_woken_in_order_of_arrival() {
     }
 }
 
-/// Nothing is lost and nothing comes from nowhere, with more waiters than posts at once, and impatient ones.
+/// Nothing is lost and nothing appears from nowhere, with more waiters than posts at a time, and
+/// with impatient waiters.
 fn crowd(scope: Scope, impatient: bool) {
     const THREADS: usize = 8;
     const EACH: usize = 4000;
@@ -147,7 +148,7 @@ fn no_token_is_lost_in_a_crowd() {
     }
 }
 
-/// As a lock: at most so many inside.
+/// As a lock: at most this many threads inside.
 #[test]
 fn never_more_inside_than_the_value() {
     let _watchdog = watch("never_more_inside_than_the_value");

@@ -1,4 +1,5 @@
-//! Signal handlers: what ends a wait and what does not, and posts from handlers, wherever these have interrupted.
+//! Signal handlers: what ends a wait and what does not, and posts from handlers, wherever they have
+//! interrupted.
 
 use crate::common::{inside, install, signal, thread_number, until};
 use crate::support::crew::Crew;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::{AutoEvent, Barrier, Error, Event, Latch, Once, OnceState, Semaphore};
 
-/// A handler that runs does not end a wait, unless that is asked for.
+/// A handler does not end a wait, unless that is requested.
 #[test]
 fn handlers_end_no_wait() {
     let _watchdog = watch("handlers_end_no_wait");
@@ -89,7 +90,7 @@ fn an_interruptible_wait_is_interrupted() {
     }
 }
 
-/// signal(7): with SA_RESTART `sem_wait` goes on.
+/// signal(7): with SA_RESTART `sem_wait` continues.
 #[test]
 fn sa_restart_goes_on() {
     let _watchdog = watch("sa_restart_goes_on");
@@ -132,7 +133,8 @@ static EVENT: Event = Event::new();
 static AUTO_EVENT: AutoEvent = AutoEvent::new();
 static LATCH: Latch = Latch::new(1);
 
-/// A handler that has interrupted its own thread inside a bucket posts; the waiters come back all the same.
+/// A handler that has interrupted its own thread inside a bucket posts. The waiters return
+/// nevertheless.
 #[test]
 fn posts_from_a_handler_inside_a_bucket() {
     let _watchdog = watch("posts_from_a_handler_inside_a_bucket");
@@ -152,7 +154,7 @@ fn posts_from_a_handler_inside_a_bucket() {
         EVENT.set();
         AUTO_EVENT.set();
         LATCH.count_down(1).unwrap();
-        // Nor does a wait there queue, or go on for ever.
+        // Nor does a wait there queue, or last forever.
         assert!(!SEMAPHORE.wait_for(Duration::from_millis(1)) || SEMAPHORE.post().is_ok());
     });
     let back: Vec<_> = (0..4).map(|worker| (worker, Ok(1))).collect();
@@ -188,7 +190,7 @@ fn a_storm_of_posts_from_a_handler() {
             while over.load(SeqCst) == 0 {
                 TOKENS.post().unwrap();
                 POSTED.fetch_add(1, SeqCst);
-                // The others may have taken them all.
+                // Other threads may have taken them all.
                 let took = TOKENS.wait_for(Duration::from_micros(300));
                 taken.fetch_add(took.into(), SeqCst);
             }

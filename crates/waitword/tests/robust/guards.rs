@@ -44,7 +44,7 @@ fn a_section_excludes_and_says_so() {
         });
         assert_eq!(ran, Ok("[1, 3]".to_owned()));
         assert_eq!(mutex.try_with(|pair| *pair), Ok([1, 3]));
-        // It moves as any value does once no section runs.
+        // Once no section runs, it moves like any value.
         let mut mutex = Box::new(mutex);
         mutex.get_mut()[0] = 0;
         assert_eq!(mutex.with(|pair| pair[0]), Ok(0));
@@ -65,18 +65,18 @@ fn a_panic_unlocks_and_is_no_death() {
     assert_eq!(owner_died, Ok(false));
 }
 
-/// A mutex in memory that forked children share, as long as the mapping.
+/// A mutex in memory that forked children share; it lives as long as the mapping.
 fn in_shared_memory<T>(memory: &Mapping, value: T, protocol: RobustProtocol) -> &RobustMutex<T> {
     let address = memory.at::<RobustMutex<T>>(0);
-    // SAFETY: the mapping is new, large enough, and no other process looks yet. The mutex is never
-    // moved.
+    // SAFETY: the mapping is new, large enough, and not yet used by any other process. The mutex is
+    // never moved.
     unsafe {
         address.write(RobustMutex::with_protocol(value, protocol));
         RobustMutex::at(address)
     }
 }
 
-/// Has a process be killed in a section, after `change`.
+/// Makes a process that is killed in a section, after `change`.
 fn killed_in_a_section<T>(mutex: &RobustMutex<T>, change: impl Fn(&mut T)) {
     let child = fork(|| {
         let _ = mutex.with(|mut value| {
@@ -133,7 +133,7 @@ fn a_repair_that_panics_or_is_left_out_loses_the_mutex() {
     }
 }
 
-/// A child that is forked in a section has a copy of it, and its end does nothing.
+/// A child that is forked in a section has a copy of it, whose end does nothing.
 #[test]
 fn a_forked_childs_copy_of_a_section_does_nothing() {
     let _watchdog = watch("a_forked_childs_copy_of_a_section_does_nothing");
@@ -147,7 +147,7 @@ fn a_forked_childs_copy_of_a_section_does_nothing() {
                 0 => None,
                 child => {
                     let mut status = 0;
-                    // SAFETY: the child just made; a place for its status.
+                    // SAFETY: the child just made; room for its status.
                     let reaped = unsafe { libc::waitpid(child, &raw mut status, 0) };
                     assert_eq!(reaped, child);
                     Some(status)

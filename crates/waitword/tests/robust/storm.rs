@@ -1,10 +1,10 @@
-//! A storm: processes that lock, change and unlock are killed by SIGKILL at any moment, one after another, and new
-//! ones come.
+//! A storm: processes that lock, change and unlock are killed by SIGKILL at random moments, one
+//! after another, and new ones start.
 //!
-//! Each piece of data says who is changing it. So whoever has a mutex without being told of a death must find its data
-//! whole and nobody at it, and whoever is told must find it whole, or in the hands of one who has been killed. Some of the
-//! mutexes are glibc's own, in the same threads' lists. The parent waits for everything with a limit, and
-//! kills.
+//! Each piece of data records which process is changing it. So a process that locks a mutex without
+//! an owner-died report must find its data whole and unclaimed. One that gets the report must find
+//! it whole, or claimed by a killed process. Some of the mutexes are glibc's own, in the same
+//! threads' lists. The parent waits for everything with a limit, and kills.
 
 use crate::support::memory::Mapping;
 use crate::support::watchdog::{Watchdog, watch};
@@ -15,7 +15,7 @@ use waitword::{Deadline, RawRobustMutex, RobustError, RobustKind, RobustLocked, 
 
 const CHILDREN: usize = 4;
 const MUTEXES: usize = 4;
-/// What must get done between two kills.
+/// How many turns must be made between two kills.
 const TURNS_BETWEEN: u64 = 20;
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -23,12 +23,13 @@ const LIMIT: Duration = Duration::from_secs(60);
 #[repr(C)]
 struct Data {
     ours: RawRobustMutex,
-    /// Zeros until it is initialised; which of the two protects the rest is the same for all.
+    /// Zeros until it is initialised. Which of the two mutexes protects the rest is the same for
+    /// all processes.
     glibcs: [u64; 5],
     is_glibcs: AtomicU32,
-    /// The process that is changing the rest; 0 is nobody.
+    /// The process that is changing the rest; 0: none.
     by: AtomicU32,
-    /// Equal, when nobody is at it.
+    /// Equal while no process changes them.
     pair: [AtomicU64; 2],
 }
 
@@ -36,14 +37,14 @@ struct Data {
 struct Shared {
     data: [Data; MUTEXES],
     turns: AtomicU64,
-    /// `EOWNERDEAD` that somebody was told.
+    /// How often `EOWNERDEAD` was returned.
     told: AtomicU64,
     stop: AtomicU32,
     /// The first complaint of a child: a line of this file.
     complaint: AtomicU32,
 }
 
-/// POSIX's numbers are the common tongue of both kinds of mutexes.
+/// POSIX's error numbers serve both kinds of mutexes.
 impl Data {
     fn glibc(&self) -> *mut libc::pthread_mutex_t {
         (&raw const self.glibcs).cast_mut().cast()
@@ -58,8 +59,8 @@ impl Data {
             return unsafe {
                 match dice % 4 {
                     0 => libc::pthread_mutex_trylock(self.glibc()),
-                    // Never without a deadline: glibc's own protocol can leave a sleeper behind if the one who is
-                    // woken dies.
+                    // Never without a deadline: glibc's own protocol can leave a sleeper behind if
+                    // the woken waiter dies.
                     _ => libc::pthread_mutex_timedlock(self.glibc(), &raw const until),
                 }
             };
@@ -100,7 +101,7 @@ impl Shared {
         let _ = self.complaint.compare_exchange(0, line, SeqCst, SeqCst);
     }
 
-    /// Takes one mutex or two, changes the data, gives back. False after a complaint.
+    /// Takes one mutex or two, changes the data, unlocks. Returns false after a complaint.
     fn turn(&self, me: u32, dice: u64) -> bool {
         let first = &self.data[dice as usize % MUTEXES];
         let Some(held) = self.enter(first, me, dice >> 8) else {
@@ -120,7 +121,7 @@ impl Shared {
         self.complaint.load(SeqCst) == 0
     }
 
-    /// What the pair held, if the mutex was had.
+    /// The value of the pair, if the mutex was locked.
     fn enter(&self, data: &Data, me: u32, dice: u64) -> Option<u64> {
         let locked = data.lock(dice);
         let pair = data.pair.each_ref().map(|half| half.load(SeqCst));
@@ -171,14 +172,14 @@ fn in_10_ms() -> libc::timespec {
     }
 }
 
-/// A child that takes turns until it is told to stop, or is killed.
+/// A child that takes turns until it is stopped or killed.
 fn start(shared: &Shared, seed: u64) -> i32 {
-    // SAFETY: the child takes turns, which allocate nothing, and leaves by `_exit`.
+    // SAFETY: the child takes turns, which allocate nothing, and ends with `_exit`.
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", std::io::Error::last_os_error()),
         0 => {
             let mut dice = Rng::with_seed(seed);
-            // SAFETY: plain system calls. A child must not stay after a test that hangs or was killed.
+            // SAFETY: plain system calls. A child must not outlive a test that hangs or was killed.
             let me = unsafe {
                 libc::alarm(100);
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -188,14 +189,14 @@ fn start(shared: &Shared, seed: u64) -> i32 {
             while fine && shared.stop.load(SeqCst) == 0 {
                 fine = shared.turn(me, dice.u64(..));
             }
-            // SAFETY: nothing of the copied process is run down.
+            // SAFETY: no cleanup of the copied process runs.
             unsafe { libc::_exit(i32::from(!fine)) }
         }
         id => id,
     }
 }
 
-/// Waits for a child's end; what waitpid(2) says of it.
+/// Waits for a child to end. Returns its status as in waitpid(2).
 #[track_caller]
 fn reap(child: i32) -> i32 {
     let begin = Instant::now();
@@ -215,7 +216,8 @@ fn reap(child: i32) -> i32 {
 fn storm(protocol: RobustProtocol, with_glibcs: bool, kills: usize, watchdog: &Watchdog) {
     let memory = Mapping::anonymous(4096);
     let address = memory.at::<Shared>(0);
-    // SAFETY: zeros are a `Shared` but for the mutexes, which are written before any child is made.
+    // SAFETY: zeros are a valid `Shared`, except for the mutexes, which are written before any
+    // child is made.
     let shared = unsafe {
         for (index, data) in (*address).data.iter_mut().enumerate() {
             data.ours = RawRobustMutex::new(RobustKind::ErrorChecking, protocol);
@@ -237,7 +239,7 @@ fn storm(protocol: RobustProtocol, with_glibcs: bool, kills: usize, watchdog: &W
     let mut children: Vec<i32> = (0..CHILDREN).map(|_| start(shared, dice.u64(..))).collect();
     for kill in 0..kills {
         watchdog.pat();
-        // The survivors get something done; and one more moment, any.
+        // The survivors make progress. Then one more random moment.
         let (begin, before) = (Instant::now(), shared.turns.load(SeqCst));
         while shared.turns.load(SeqCst) < before + TURNS_BETWEEN {
             let complaint = shared.complaint.load(SeqCst);
@@ -266,7 +268,7 @@ fn storm(protocol: RobustProtocol, with_glibcs: bool, kills: usize, watchdog: &W
     for child in children {
         assert_eq!(reap(child), 0, "line {}", shared.complaint.load(SeqCst));
     }
-    // What the last of the dead have left.
+    // What the last dead processes have left.
     for data in &shared.data {
         let held = shared.enter(data, std::process::id(), 2);
         shared.leave(data, held.expect("free"));

@@ -1,4 +1,5 @@
-//! Some threads do all that can be done with a lock, at random. Who is inside is checked under the lock.
+//! Some threads do everything that a lock offers, at random. Which threads are inside is checked
+//! under the lock.
 
 use super::KINDS;
 use crate::support::watchdog;
@@ -18,7 +19,7 @@ fn moment(dice: &mut Rng) -> Duration {
 
 const WRITER: i64 = -1;
 
-/// A lock, and who is inside: so many readers, or a writer.
+/// A lock, and what is inside: a number of readers, or a writer.
 struct Room {
     lock: RawRwLock,
     inside: AtomicI64,
@@ -88,7 +89,7 @@ impl Room {
         }
         self.becomes(0, WRITER);
         stay(dice);
-        // SAFETY: each gives back, or turns into another hold, what is held.
+        // SAFETY: each branch releases what is held, or changes it into another hold.
         unsafe {
             match dice.u64(0..8) {
                 0 => {
@@ -130,7 +131,7 @@ impl Room {
         }
         self.reader_comes();
         stay(dice);
-        // SAFETY: each gives back, or turns into another hold, what is held.
+        // SAFETY: each branch releases what is held, or changes it into another hold.
         unsafe {
             let upgraded = match dice.u64(0..4) {
                 0 => lock.try_upgrade(),
@@ -155,7 +156,7 @@ impl Room {
     }
 }
 
-/// Most sections are short; some are not, and some lose their CPU.
+/// Most sections are short. Some are not, and some lose their CPU.
 fn stay(dice: &mut Rng) {
     match dice.u64(0..1000) {
         0..800 => {}
@@ -165,7 +166,7 @@ fn stay(dice: &mut Rng) {
     }
 }
 
-/// `writes` of 1000 operations are writes, as many again are upgradable reads.
+/// Out of 1000 operations, `writes` are writes, and as many are upgradable reads.
 fn crowd(preference: Preference, scope: Scope, writes: u64, seed: u64) {
     const THREADS: u64 = 6;
     let room = Room {
@@ -191,7 +192,7 @@ fn crowd(preference: Preference, scope: Scope, writes: u64, seed: u64) {
             });
         }
     });
-    // In the kernel's queue, what those have announced who gave up stands until the next release.
+    // In the kernel's queue, the bits of waiters that gave up remain until the next release.
     room.write(&mut Rng::with_seed(7));
     room.lock.lock_exclusive();
     // SAFETY: taken just now.

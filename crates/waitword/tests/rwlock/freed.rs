@@ -1,5 +1,5 @@
-//! Whoever has taken a lock last may free it, while those who gave it back before are still on their way out: its
-//! memory is unmapped, so a late touch is a fault.
+//! The thread that takes a lock last may free it, while earlier holders are still on their way out
+//! of their unlock. The memory is unmapped, so a late access is a fault.
 
 use super::KINDS;
 use crate::support::watchdog;
@@ -13,7 +13,7 @@ const THREADS: usize = 3;
 
 /// A lock alone in a page.
 fn make(preference: Preference, scope: Scope) -> *mut RawRwLock {
-    // SAFETY: a new mapping, wherever there is room; large enough and aligned.
+    // SAFETY: a new mapping, at an address that the kernel chooses; large enough and aligned.
     unsafe {
         let page = libc::mmap(
             std::ptr::null_mut(),
@@ -50,7 +50,7 @@ fn last_one_frees(
                     }
                     start.wait();
                     let address = lock.load(SeqCst);
-                    // SAFETY: freed only by the last to take it.
+                    // SAFETY: freed only by the last thread to take it.
                     let lock = unsafe { &*address };
                     let writes = writes(round, thread);
                     if writes {
@@ -68,9 +68,10 @@ fn last_one_frees(
                         }
                     }
                     if is_last {
-                        // Readers may still hold it: they were not last to take it, but are not out.
+                        // Readers may still hold it: they were not the last to take it, but are
+                        // still inside.
                         lock.lock_exclusive();
-                        // SAFETY: taken just now; and then nobody has it or will.
+                        // SAFETY: taken just now; no thread holds it after that, or will.
                         unsafe {
                             lock.unlock_exclusive();
                             libc::munmap(address.cast(), PAGE);

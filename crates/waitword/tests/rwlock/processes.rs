@@ -1,4 +1,4 @@
-//! Several processes, of which some are killed while they wait; and forked children.
+//! Several processes, some of which are killed while they wait; and forked children.
 
 use crate::common::process::{Way, in_child};
 use crate::support::memory::Mapping;
@@ -32,7 +32,7 @@ impl Shared {
     }
 
     fn number(&self) -> &AtomicU64 {
-        // SAFETY: zeros are an atomic, and it lies there as that only.
+        // SAFETY: zeros are a valid atomic, and it is used only as that.
         unsafe { self.0.get(64) }
     }
 
@@ -45,7 +45,7 @@ impl Shared {
 
     fn write(&self) {
         self.lock().lock_exclusive();
-        // Not one step: two writers at once would be seen.
+        // Not one step: two writers at once would be detected.
         let found = self.number().load(SeqCst);
         std::hint::spin_loop();
         self.number().store(found + 1, SeqCst);
@@ -84,7 +84,7 @@ fn processes_exclude_each_other() {
     }
 }
 
-/// What a killed process has announced stops nobody.
+/// The bits that a killed process has set stop no other process.
 #[test]
 fn who_is_killed_while_it_waits_leaves_no_trace_that_matters() {
     let watchdog = watchdog::watch("who_is_killed_while_it_waits_leaves_no_trace_that_matters");
@@ -92,7 +92,7 @@ fn who_is_killed_while_it_waits_leaves_no_trace_that_matters() {
         for killed_writes in [true, false] {
             for held_for_writing in [true, false] {
                 if !killed_writes && !held_for_writing {
-                    // Nothing for it to wait for.
+                    // It has nothing to wait for.
                     continue;
                 }
                 let shared = Shared::new(preference);
@@ -116,7 +116,7 @@ fn who_is_killed_while_it_waits_leaves_no_trace_that_matters() {
                 drop(killed);
                 if !held_for_writing {
                     drop(other);
-                    // A reader comes in while another reads on: there is no writer any more.
+                    // A reader comes in while another reads: there is no waiting writer any more.
                     let reader = fork(|| {
                         shared.read();
                         0
@@ -136,8 +136,8 @@ fn who_is_killed_while_it_waits_leaves_no_trace_that_matters() {
     }
 }
 
-/// A storm: children wait in all ways, and are killed at any moment but while they hold the lock. Somebody holds it most
-/// of the time, so most of them are killed waiting.
+/// A storm: children wait in all ways, and are killed at random moments, except while they hold the
+/// lock. It is held most of the time, so most of them are killed while they wait.
 #[test]
 fn a_storm_of_kills_stops_nobody() {
     let watchdog = watchdog::watch("a_storm_of_kills_stops_nobody");
@@ -154,7 +154,7 @@ fn a_storm_of_kills_stops_nobody() {
                         1 => shared.lock().write(0, None),
                         _ => shared.lock().write(0, deadline.as_ref()),
                     };
-                    // They are killed before the lock is given back.
+                    // They are killed before they release the lock.
                     loop {
                         std::thread::sleep(Duration::from_secs(1));
                     }
@@ -170,7 +170,7 @@ fn a_storm_of_kills_stops_nobody() {
     }
 }
 
-/// A child has a copy of the lock, with the bits of threads that it has not.
+/// A child has a copy of the lock, with the bits of threads that do not exist in it.
 #[test]
 fn a_forked_child_goes_on_with_its_copy() {
     let watchdog = watchdog::watch("a_forked_child_goes_on_with_its_copy");
@@ -188,7 +188,7 @@ fn a_forked_child_goes_on_with_its_copy() {
             })
         });
         crate::common::until_waiting(lock, 2);
-        // This thread holds it, and so does the child's only one.
+        // This thread holds it, and so does the child's only thread.
         in_child(Way::RawClone, || {
             // SAFETY: taken above.
             unsafe { lock.unlock() }.expect("held");

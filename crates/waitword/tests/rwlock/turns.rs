@@ -1,4 +1,4 @@
-//! Nobody starves, and reading again while one reads goes on, however many wait.
+//! No thread starves, and recursive reading continues, however many threads wait.
 
 use super::KINDS;
 use crate::support::watchdog;
@@ -28,7 +28,7 @@ fn beside(threads: usize, crowd: impl Fn(usize) + Sync, one: impl FnOnce()) {
     });
 }
 
-/// There is always a reader inside, for as long as nobody keeps the next out.
+/// There is always a reader inside, as long as nothing keeps the next one out.
 #[test]
 fn a_writer_is_not_starved_by_readers() {
     let watchdog = watchdog::watch("a_writer_is_not_starved_by_readers");
@@ -51,9 +51,9 @@ fn a_writer_is_not_starved_by_readers() {
     }
 }
 
-/// Regression: readers that were never out of the lock for long, so that it was fast, and more of them than CPUs. The writer
-/// waited for those in slots who had lost their CPUs to readers that came in by the word: for a round of the scheduler, at
-/// least.
+/// Regression: readers that were never outside the lock for long, so that it was biased, and more
+/// readers than CPUs. The writer waited for visible readers that had lost their CPUs to readers
+/// that came in through the word: for at least one round of the scheduler.
 #[test]
 fn a_writer_is_not_starved_by_fast_readers() {
     let watchdog = watchdog::watch("a_writer_is_not_starved_by_fast_readers");
@@ -98,7 +98,7 @@ fn a_reader_is_not_starved_by_writers() {
     }
 }
 
-/// Each reader reads again while it reads, beside writers who take their turn whenever they can.
+/// Each reader reads again while it reads, while writers take their turn whenever they can.
 #[test]
 fn reading_again_while_one_reads_never_deadlocks() {
     let watchdog = watchdog::watch("reading_again_while_one_reads_never_deadlocks");
@@ -139,7 +139,8 @@ fn read_again(lock: &RawRwLock, preference: Preference) {
     unsafe { lock.unlock_shared() };
 }
 
-/// Beyond what POSIX asks: under reader preference a reader may wait for another thread to read, as with glibc's lock.
+/// Beyond what POSIX requires: under reader preference a reader may wait for another thread to
+/// read, as with glibc's lock.
 #[test]
 fn a_reader_may_wait_for_another_thread_to_read() {
     let watchdog = watchdog::watch("a_reader_may_wait_for_another_thread_to_read");

@@ -1,6 +1,6 @@
-//! One harness and a table of scenarios, after parking_lot_core's own tests: so many words, so many threads
-//! on each, so many of them let through one by one and the rest all at once, with or without time for
-//! all to fall asleep.
+//! One harness and a table of scenarios, after parking_lot_core's own tests: the number of words,
+//! the number of threads on each, how many of these are let through one by one before the rest are
+//! let through at once, and whether all have time to fall asleep.
 
 use crate::support::atomic::Atomic;
 use crate::support::watchdog::watch;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::{Error, Scope};
 
-/// See the module above.
+/// See the module documentation.
 struct Scenario {
     name: &'static str,
     repeats: usize,
@@ -18,11 +18,11 @@ struct Scenario {
     waiters: usize,
     /// How many of them are let through one by one.
     one_by_one: usize,
-    /// Before the first is let through.
+    /// Before the first one is let through.
     delay: Duration,
 }
 
-/// A turnstile: a word that counts what happened to it, and who may pass.
+/// A turnstile: a word that counts what happened to it, and how many threads may pass.
 #[derive(Default)]
 struct Turnstile<A> {
     word: A,
@@ -51,7 +51,7 @@ impl<A: Atomic> Turnstile<A> {
         }
     }
 
-    /// Lets one through, and waits until it is.
+    /// Lets one thread through, and waits until it is.
     fn let_one_through(&self, scope: Scope) {
         let passed = self.passed.load(SeqCst);
         self.tickets.fetch_add(1, SeqCst);

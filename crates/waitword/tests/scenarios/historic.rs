@@ -1,5 +1,5 @@
-//! Bugs that others have had in their futexes, or in what stands on them, each as a test: those that show in
-//! a single, ordered run.
+//! Bugs of other futexes, or of what is built on them, each as a test: those that show in a single,
+//! ordered run.
 
 use crate::support::Answer;
 use crate::support::atomic::Atomic;
@@ -20,12 +20,12 @@ fn crew(size: usize) -> Crew {
     Crew::new(size)
 }
 
-/// Entries in our table of a thread that waits.
+/// Entries in our table of a waiting thread.
 fn entries(scope: Scope) -> usize {
     usize::from(scope == Scope::Private)
 }
 
-/// Has each of these threads wait on the word, which holds 0, in this order.
+/// Makes each of these threads wait on the word, which holds 0, in this order.
 fn all_wait<A: Atomic>(crew: &mut Crew, threads: usize, word: &Arc<A>, scope: Scope) {
     for worker in 0..threads {
         let word = word.clone();
@@ -40,7 +40,8 @@ fn woken(workers: std::ops::Range<usize>) -> Vec<(usize, Answer)> {
     workers.map(|worker| (worker, Ok(0))).collect()
 }
 
-/// SerenityOS #23669 and #1960: a broadcast woke one, and any other count was taken as "all".
+/// SerenityOS #23669 and #1960: a broadcast woke one waiter, and any other count was taken as
+/// "all".
 #[test]
 fn serenity_23669_a_broadcast_wakes_one() {
     let _watchdog = watch("serenity_23669_a_broadcast_wakes_one");
@@ -51,7 +52,7 @@ fn a_broadcast_wakes_all<A: Atomic>() {
     let mut crew = crew(5);
     for scope in scopes::<A>() {
         let word = Arc::new(A::default());
-        // The last ones are numbers that a conversion to 32 bits makes 0, -1 or 1.
+        // The last ones are numbers that a conversion to 32 bits turns into 0, -1 or 1.
         let everybody = [
             usize::MAX,
             i32::MAX as usize,
@@ -98,8 +99,8 @@ fn serenity_15021_a_requeue_of_all_moves_one() {
     }
 }
 
-/// Zig #12877: a broadcast was as many single wakes as there were waiters, so that one who came back to
-/// wait again took two of them, and another none.
+/// Zig #12877: a broadcast was as many single wakes as there were waiters. A waiter that returned
+/// and waited again took two of them, and another waiter got none.
 #[test]
 fn zig_12877_a_broadcast_wakes_the_same_thread_twice() {
     let _watchdog = watch("zig_12877_a_broadcast_wakes_the_same_thread_twice");
@@ -141,7 +142,7 @@ fn a_broadcast_wakes_each_once<A: Atomic>() {
     }
 }
 
-/// LiteBox #75, Mystikos #373: what requeue and wake return. Linux: woken plus moved, and woken.
+/// LiteBox #75, Mystikos #373: what requeue and wake return. On Linux: woken plus moved, and woken.
 #[test]
 fn litebox_75_requeue_returns_woken_plus_moved() {
     let _watchdog = watch("litebox_75_requeue_returns_woken_plus_moved");
@@ -159,8 +160,9 @@ fn litebox_75_requeue_returns_woken_plus_moved() {
     }
 }
 
-/// Nanos #1601: whoever counts waiters so that a wake can pass by must count requeued ones at their new
-/// word, and off their old one. Many words, so that counts of strangers do not hide it.
+/// Nanos #1601: an implementation that counts waiters so that a wake can skip an empty word must
+/// count requeued waiters at their new word, and no longer at the old one. Many words, so that the
+/// counts of unrelated waiters do not hide the bug.
 #[test]
 fn nanos_1601_waiter_counts_follow_a_requeue() {
     let _watchdog = watch("nanos_1601_waiter_counts_follow_a_requeue");
@@ -205,7 +207,7 @@ fn cve_2014_3153_requeue_onto_itself() {
     }
 }
 
-/// libc++ #85107 (a wait at the wrong width on Darwin): neither more nor less than the word is compared.
+/// libc++ #85107 (a wait at the wrong width on Darwin): exactly the word is compared.
 #[test]
 fn libcxx_85107_compared_at_the_wrong_width() {
     let _watchdog = watch("libcxx_85107_compared_at_the_wrong_width");
@@ -240,8 +242,8 @@ fn compared_at_its_own_width<A: Atomic>() {
     }
 }
 
-/// LiteBox #303: a wake's mask was kept where the next wake found it. Two wakers with masks of their own
-/// at once: each finds its own waiters.
+/// LiteBox #303: a wake's mask was stored where the next wake found it. Two wakers run at once,
+/// with different masks: each must find its own waiters.
 #[test]
 fn litebox_303_masks_of_two_wakers_mix() {
     let _watchdog = watch("litebox_303_masks_of_two_wakers_mix");

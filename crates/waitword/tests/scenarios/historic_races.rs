@@ -1,5 +1,5 @@
-//! Bugs that others have had in their futexes, each as a test: those that need a race. What is lost hangs,
-//! and the watchdog says who waits.
+//! Bugs of other futexes, each as a test: those that need a race. A lost wake-up hangs, and the
+//! watchdog reports which threads wait.
 
 use crate::support::atomic::Atomic;
 use crate::support::crew::Crew;
@@ -11,8 +11,8 @@ use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::{Deadline, Error, Futex, Scope};
 
-/// LiteBox #1267: a waiter queued before its word was compared; it took a wake, found the word
-/// different and left, while one who rightly slept was not woken.
+/// LiteBox #1267: a waiter queued before its word was compared. It took a wake, found that the word
+/// differed, and left, while a waiter that slept rightly was not woken.
 #[test]
 fn litebox_1267_an_unvalidated_waiter_takes_a_wake() {
     let _watchdog = watch("litebox_1267_an_unvalidated_waiter_takes_a_wake");
@@ -48,10 +48,10 @@ fn only_sleepers_take_wakes<A: Atomic>() {
     }
 }
 
-/// libc++ #109290, LiteBox #820, folly #2649: the waker's look at the count of waiters passed its change of the
-/// word, or the waiter's look at the word passed its count. Also unikraft #1763 and SerenityOS #4421, where
-/// the word was compared before the queue was locked. Two threads take turns, and nothing but the futex
-/// orders their relaxed accesses.
+/// libc++ #109290, LiteBox #820, folly #2649: the waker's read of the waiter count overtook its
+/// change of the word, or the waiter's read of the word overtook its count. Also unikraft #1763 and
+/// SerenityOS #4421, where the word was compared before the queue was locked. Two threads take
+/// turns, and only the futex orders their relaxed accesses.
 #[test]
 fn libcxx_109290_a_wake_passes_a_waiter_by() {
     let _watchdog = watch("libcxx_109290_a_wake_passes_a_waiter_by");
@@ -79,12 +79,13 @@ fn libcxx_109290_a_wake_passes_a_waiter_by() {
     }
 }
 
-/// LiteBox #1228, the same as a race that is sought out: each round both threads leave together, one to wait
-/// and one to change the word and wake, a little later from round to round.
+/// LiteBox #1228, the same bug as a deliberate race: in each round both threads start together, one
+/// to wait and one to change the word and wake, a little later from round to round.
 #[test]
 fn litebox_1228_store_buffering() {
     let _watchdog = watch("litebox_1228_store_buffering");
-    // Without the waker's fence, some hundred thousand rounds of optimized code are enough to hang here.
+    // Without the waker's fence, some hundred thousand rounds of optimized code are enough to hang
+    // here.
     const ROUNDS: u32 = if cfg!(debug_assertions) {
         20_000
     } else {
@@ -125,8 +126,9 @@ fn litebox_1228_store_buffering() {
     });
 }
 
-/// WebAssembly/threads #135: a 64-bit wait made of a look at 64 bits and a futex on the low 32 misses a change
-/// of the high half in between. Only the high half changes here, and each change has one wake.
+/// WebAssembly/threads #135: a 64-bit wait made of a read of 64 bits and a futex on the low 32
+/// misses a change of the high half in between. Here only the high half changes, and each change
+/// has one wake.
 #[test]
 fn wasm_threads_135_wait64_on_the_low_half() {
     let _watchdog = watch("wasm_threads_135_wait64_on_the_low_half");
@@ -139,7 +141,7 @@ fn wasm_threads_135_wait64_on_the_low_half() {
             threads.spawn(|| {
                 for round in 0..ROUNDS {
                     let _ = futex(&word, scope).wait(round * HIGH + 7);
-                    // A wake for the change before may have come only now.
+                    // A wake for the previous change may have come only now.
                     while word.load(SeqCst) == round * HIGH + 7 {
                         let _ = futex(&word, scope).wait(round * HIGH + 7);
                     }
@@ -150,7 +152,7 @@ fn wasm_threads_135_wait64_on_the_low_half() {
                 while seen.load(SeqCst) < round {
                     std::thread::yield_now();
                 }
-                // Into the waiter's way to sleep, each time a little later.
+                // Hits the waiter on its way to sleep, each time a little later.
                 for _ in 0..round % 97 {
                     std::hint::spin_loop();
                 }
@@ -161,8 +163,8 @@ fn wasm_threads_135_wait64_on_the_low_half() {
     }
 }
 
-/// Go's double wake-up, OSv #951: a wake and a timeout meet. The wake is counted if and only if the wait it
-/// ended says so, and the waker does not touch what the waiter has left.
+/// Go's double wake-up, OSv #951: a wake and a timeout coincide. The wake is counted if and only if
+/// the wait that it ended reports it, and the waker does not touch what the waiter has left.
 #[test]
 fn osv_951_a_timeout_meets_a_wake() {
     let _watchdog = watch("osv_951_a_timeout_meets_a_wake");
@@ -199,7 +201,7 @@ fn a_timeout_meets_a_wake<A: Atomic>() {
             }
             while left.load(SeqCst) > 0 {
                 let (word, other) = (futex(&word, scope), futex(&other, scope));
-                // Narrow shared waiters are woken where others are moved, and counted here already.
+                // Narrow shared waiters are woken where others are moved, and already counted here.
                 let moved = word.requeue(other, 0, 1).unwrap();
                 let on_other = other.wake(1).unwrap();
                 let were_woken = scope == Scope::Shared && A::BITS < 32;
@@ -207,7 +209,7 @@ fn a_timeout_meets_a_wake<A: Atomic>() {
                 let woken = word.wake(2).unwrap() + on_other + instead;
                 found.fetch_add(woken, SeqCst);
             }
-            // Whoever has been moved and not found since has timed out there.
+            // A waiter that was moved and not found since has timed out there.
         });
         assert_eq!(
             found.load(SeqCst),

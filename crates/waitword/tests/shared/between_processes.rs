@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use std::time::{Duration, SystemTime};
 use waitword::{Clock, Deadline, Error, Futex, Mask, WaitOptions};
 
-/// Where the words of these tests lie.
+/// The offset of the words of these tests.
 const WORD: usize = 64;
 
 #[test]
@@ -82,7 +82,7 @@ fn a_change_by_another_process_is_a_mismatch_at<A: Atomic>() {
     }
     let shared = SharedFile::new();
     let word = shared.word::<A>(WORD);
-    // Its highest bit only.
+    // Only its highest bit.
     word.set(A::TOP_BIT);
     let child = shared.other_process(|there| {
         let futex = Futex::shared(there.word::<A>(WORD));
@@ -136,7 +136,7 @@ fn a_64_bit_wait_with_a_mask_is_refused() {
     if cannot_wait::<AtomicU64>() {
         return;
     }
-    // All bits are no mask.
+    // All bits are the same as no mask.
     let options = WaitOptions::new()
         .mask(Mask::new(u64::MAX).unwrap())
         .deadline(Deadline::after(Duration::ZERO));
@@ -183,7 +183,7 @@ fn deadlines_on_both_clocks_at<A: Atomic>() {
             );
         }
     }
-    // Who timed out is not there any more, and takes no wake from another.
+    // A waiter that timed out is no longer there, and takes no wake from another waiter.
     let timed_out = shared.other_process(|there| {
         let futex = Futex::shared(there.word::<A>(WORD));
         waited(futex.wait_until(A::value(0), Deadline::after(soon)))
@@ -202,7 +202,7 @@ fn worlds_are_apart() {
     for_every_width!(worlds_are_apart_at());
 }
 
-/// A private wake does not find a shared waiter, nor the other way round.
+/// A private wake does not find a shared waiter, or the other way round.
 fn worlds_are_apart_at<A: Atomic>() {
     if cannot_wait::<A>() {
         return;
@@ -242,7 +242,7 @@ fn a_killed_waiter_takes_no_wake_with_it_at<A: Atomic>() {
         child.until_asleep();
         child
     });
-    // Dropped: killed, and gone.
+    // Dropped: killed and reaped.
     drop(killed);
     assert_eq!(Futex::shared(shared.word::<A>(WORD)).wake(1), Ok(1));
     assert_eq!(answer_of(woken), Ok(0));

@@ -1,5 +1,5 @@
-//! 8 and 16-bit words side by side in the same 32 bits: whatever the neighbours do, no wake is lost, and none
-//! goes astray.
+//! 8 and 16-bit words side by side in the same 32 bits: whatever the neighbours do, no wake is
+//! lost, and none goes to the wrong word.
 
 use crate::support::atomic::Atomic;
 use crate::support::watchdog::watch;
@@ -10,7 +10,7 @@ use waitword::{Deadline, Error, Futex, Mask, WaitOptions, wait_any};
 
 /// The 32 bits that the words share.
 const CELL: usize = 64;
-/// Where the tallies begin.
+/// The offset of the tallies.
 const TALLIES: usize = 1024;
 const ROUNDS: u64 = 1500;
 
@@ -35,7 +35,7 @@ fn each_word_hears_its_own_wakes_at<A: Atomic>() {
     for lane in 0..lanes {
         shared.word::<A>(offset(lane)).set(lane as u64);
     }
-    // Two on each word, the words in turn.
+    // Two waiters on each word, taking the words in turn.
     let first: Vec<_> = (0..lanes).map(wait_in_other_process).collect();
     let second: Vec<_> = (0..lanes).map(wait_in_other_process).collect();
     for (lane, (first, second)) in first.into_iter().zip(second).enumerate() {
@@ -55,7 +55,7 @@ fn masks_of_neighbours_do_not_mix() {
     let _watchdog = watch("masks_of_neighbours_do_not_mix");
     let shared = SharedFile::new();
     let mask = |bits| WaitOptions::new().mask(Mask::<u8>::new(bits).unwrap());
-    // The lowest bit of one word lies beside the highest of the one before.
+    // The lowest bit of one word lies next to the highest bit of the word before it.
     let [low, high] = [(CELL + 1, 1), (CELL, 0x80)].map(|(offset, bits)| {
         let child = shared.other_process(|there| {
             waited(Futex::shared(there.word::<AtomicU8>(offset)).wait_with(0, mask(bits)))
@@ -91,8 +91,9 @@ fn a_neighbours_change_is_no_mismatch() {
     a_neighbours_change_is_no_mismatch_at::<AtomicU16>();
 }
 
-/// Between our look at the 32 bits and the kernel's, another process changes them again and again, so that
-/// the kernel hardly ever compares, and says nothing of the time: the wait has to end in time all the same.
+/// Between our read of the 32 bits and the kernel's, another process changes them again and again.
+/// So the kernel's comparison hardly ever succeeds, and the kernel does not check the time. The
+/// wait must end in time nevertheless.
 fn a_neighbours_change_is_no_mismatch_at<A: Atomic>() {
     const WAITS: usize = 3_000;
     let shared = SharedFile::new();
@@ -127,9 +128,9 @@ fn hammering_neighbours_lose_nothing() {
     hammering_neighbours_lose_nothing_at::<AtomicU16>();
 }
 
-/// On every word a thread here and a process elsewhere take turns, by the word's lowest bit; each change is
-/// a disturbance to all neighbours. A lost wake hangs. At the end every wake that found somebody has
-/// ended one wait, and no wait has ended without one.
+/// On every word a thread here and a process elsewhere take turns, by the word's lowest bit. Each
+/// change disturbs all neighbours. A lost wake hangs. At the end, every wake that found a waiter
+/// has ended one wait, and no wait has ended without one.
 fn hammering_neighbours_lose_nothing_at<A: Atomic>() {
     let shared = SharedFile::new();
     let lanes = 4 / size_of::<A>();
@@ -170,7 +171,7 @@ fn hammering_neighbours_lose_nothing_at<A: Atomic>() {
 struct Tally {
     /// Wakes that found a waiter.
     found: AtomicU64,
-    /// Waits that a wake has ended.
+    /// Waits ended by a wake.
     ended: AtomicU64,
 }
 

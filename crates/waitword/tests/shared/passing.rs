@@ -1,7 +1,9 @@
-//! Waiters of many words pass on what may have been meant for a neighbour; not for ever.
+//! Waiters on many words forward wakes that may have been meant for a neighbouring word, but not
+//! forever.
 //!
-//! Found by `waitword torture` (`wait_any`, seeds 8201 and 8202): who was woken by what another had passed on passed it on again, at once.
-//! After one wake, waiters in loops woke each other as fast as they could, until somebody stopped them.
+//! Found by `waitword torture` (`wait_any`, seeds 8201 and 8202): a waiter woken by a forwarded
+//! wake-up forwarded it again, at once. After one wake, waiters in loops woke each other as fast as
+//! they could until they were stopped.
 
 use crate::support::atomic::Atomic;
 use crate::support::crew::Crew;
@@ -13,13 +15,13 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use std::time::{Duration, Instant};
 use waitword::{Error, Futex, wait_any};
 
-/// Four bytes, another four elsewhere, and a word.
+/// Four bytes, four more at another place, and a word.
 const CELL: usize = 64;
 const OTHER_CELL: usize = 128;
 const WORD: usize = 192;
-/// How often each waiter's wait has ended.
+/// Counts how often each waiter's wait has ended.
 const TALLIES: usize = 1024;
-/// Those who wait stand in the kernel, with no entry in the table.
+/// Waiters are queued in the kernel, and have no entry in the table.
 const KERNEL: usize = 0;
 
 type Get<'a> = &'a dyn Fn(usize) -> &'a AtomicU8;
@@ -54,7 +56,7 @@ fn ended(shared: &SharedFile, waiters: usize) -> u64 {
     (0..waiters).map(tally).sum()
 }
 
-/// As fast as they could it was some 150 in a millisecond.
+/// At full speed there were some 150 per millisecond.
 fn is_at_a_pace(ended: u64, passed: Duration) -> bool {
     ended > 0 && ended < 1_000 + 20 * passed.as_millis() as u64
 }
@@ -124,12 +126,13 @@ fn between_processes_one_wake_does_not_keep_all_busy() {
     );
 }
 
-/// A bystander passes on at once, and wakes many by that. So it puts off passing on the next wake that it takes, but does not forget it.
+/// A waiter forwards a wake-up at once, and wakes many waiters by that. So it delays forwarding the
+/// next wake-up that it takes, but does not forget it.
 #[test]
 fn what_is_put_off_is_passed_on() {
     const BYSTANDER: usize = 0;
     const NEIGHBOUR: usize = 1;
-    /// Enough for the longest pause.
+    /// Enough for the longest delay.
     const CREW: usize = 202;
     let _watchdog = watch("what_is_put_off_is_passed_on");
     if cannot_wait_for_many() {
@@ -161,7 +164,7 @@ fn what_is_put_off_is_passed_on() {
     assert_eq!(crew.settle(), []);
     crew.order(NEIGHBOUR, KERNEL, move || wait_in(1));
     assert_eq!(crew.settle(), []);
-    // It stands behind the bystander.
+    // The neighbour is queued behind the waiter that forwards.
     assert_eq!(wake(), Ok(1));
     let mut ended = crew.settle_with(NEIGHBOUR);
     if ended.len() == 1 {

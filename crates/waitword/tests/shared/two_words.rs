@@ -101,7 +101,8 @@ fn waiters_of_narrow_words_are_woken_instead() {
     woken_instead::<AtomicU64, AtomicU8>();
 }
 
-/// Where the kernel would move neighbours too, those to be moved wake up, and are counted as before.
+/// Where the kernel would move neighbours too, the waiters that should be moved are woken, and
+/// counted as before.
 fn woken_instead<A: Atomic, B: Atomic>() {
     if cannot_wait::<A>() || cannot_wait::<B>() {
         return;
@@ -147,11 +148,12 @@ fn wake_op<A: Atomic, B: Atomic>() {
     let at_second = [(); 3].map(|()| waiter::<B>(&shared, SECOND));
     let top = B::value(B::TOP_BIT);
 
-    // The comparison is false: the first word's waiters only, and none of them for a count of 0.
+    // The comparison is false: only the first word's waiters are woken, and for a count of 0 not
+    // even those.
     let unless_zero = WakeOp::new(Op::Add, B::value(1)).when(Cmp::Ne, B::value(0));
     assert_eq!(first.wake_op(0, second, usize::MAX, unless_zero), Ok(0));
     assert_eq!(word.get(), 1);
-    // True now, but counts of 0 wake nobody.
+    // True now, but counts of 0 wake no waiter.
     assert_eq!(first.wake_op(0, second, 0, unless_zero), Ok(0));
     assert_eq!(word.get(), 2);
     let [one, another] = at_first;
@@ -159,7 +161,8 @@ fn wake_op<A: Atomic, B: Atomic>() {
     assert_eq!(answer_of(one), Ok(0));
     assert_eq!(word.get(), 3);
 
-    // A constant that 12 bits do not hold (but a shift does), and one more waiter on each side.
+    // A constant that does not fit into 12 bits (but does as a shift), and one more waiter on each
+    // side.
     let set_top = WakeOp::new(Op::Set, top).when(Cmp::Eq, B::value(3));
     assert_eq!(first.wake_op(1, second, 1, set_top), Ok(2));
     assert_eq!(word.get(), B::TOP_BIT);
@@ -167,7 +170,7 @@ fn wake_op<A: Atomic, B: Atomic>() {
     let [one, another, last] = at_second;
     assert_eq!(answer_of(one), Ok(0));
 
-    // A constant and a comparand that neither holds; 8 bits have none.
+    // A constant and a comparand that fit into neither; 8 bits have none.
     let wide = B::ALL_BITS / 2 - 5;
     let negative = WakeOp::new(Op::Xor, B::value(wide)).when(Cmp::Le, B::value(wide));
     assert_eq!(first.wake_op(usize::MAX, second, 1, negative), Ok(1));

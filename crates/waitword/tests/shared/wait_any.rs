@@ -1,4 +1,4 @@
-//! Waiting for many words: every width, shared and private ones mixed.
+//! Waiting for many words: every width, shared and private words mixed.
 
 use crate::support::Answer;
 use crate::support::atomic::Atomic;
@@ -16,7 +16,7 @@ const AT_16: usize = 128;
 const AT_32: usize = 192;
 const AT_64: usize = 256;
 
-/// Words of every width in both worlds.
+/// Words of every width in both scopes.
 struct Mixed {
     shared: SharedFile,
     byte: AtomicU8,
@@ -55,7 +55,7 @@ impl Mixed {
         counted(wait_any(&self.words(), deadline))
     }
 
-    /// Wakes one waiter of a word: a private one's here, a shared one's from another process.
+    /// Wakes one waiter of a word: for a private word here, for a shared one from another process.
     fn wake(&self, index: usize) -> Answer {
         match index {
             0 => counted(Futex::private(&self.byte).wake(1)),
@@ -196,7 +196,7 @@ fn a_neighbours_wake_is_passed_on() {
     let neighbour = shared
         .other_process(|there| waited(Futex::shared(there.word::<AtomicU8>(AT_8 + 1)).wait(0)));
     neighbour.until_asleep();
-    // It is meant for the neighbour, and must reach it.
+    // The wake is meant for the neighbour, and must reach it.
     assert_eq!(
         Futex::shared(shared.word::<AtomicU8>(AT_8 + 1)).wake(1),
         Ok(1)
@@ -221,7 +221,7 @@ fn the_kernels_limit_counts_halves() {
     assert_eq!(wait_any(&[byte; 128], past()), Err(Error::TimedOut));
     assert_eq!(wait_any(&[byte; 129], past()), Err(Error::TooManyWords));
     assert_eq!(wait_any(&[], past()), Err(Error::NoWords));
-    // With private ones, their one entry takes a place.
+    // With private words, their single entry takes a place.
     let mut mixed = vec![wide; 63];
     mixed.extend([private; 65]);
     assert_eq!(wait_any(&mixed, past()), Err(Error::TimedOut));

@@ -54,7 +54,7 @@ fn taking_turns_by_either_half() {
     }
 }
 
-/// Two processes take turns, each turn a change of `change`: a wake that is lost hangs.
+/// Two processes take turns, and each turn changes the word by `change`: a lost wake hangs.
 fn taking_turns_by(change: u64) {
     const ROUNDS: u64 = 2000;
     let shared = SharedFile::new();

@@ -1,5 +1,5 @@
-//! One condition variable with two mutexes, for every pair of kinds: the second one is refused
-//! while threads wait with the first, before anything is unlocked, and accepted after.
+//! One condition variable with two mutexes, for every pair of kinds. The second one is refused
+//! while threads wait with the first, before anything is unlocked, and accepted afterwards.
 
 use super::LONG;
 use crate::support::watchdog::watch;
@@ -43,7 +43,7 @@ fn refuse_plain(first: &Mutex<bool>, second: &Mutex<u32>) {
             condvar.wait_while(&mut go_on, |go_on| !*go_on);
         });
         waiting.recv().unwrap();
-        // The waiter has given it back, and so waits.
+        // The waiter has released it, and so waits.
         let mut go_on = first.lock();
         let mut other = second.lock();
         let refused = catch_unwind(AssertUnwindSafe(|| condvar.wait(&mut other)));
@@ -110,7 +110,8 @@ fn refuse_fallible<R: RawFallibleMutex + Sync>(
     assert!(timeout.timed_out());
 }
 
-/// A condition variable that panics in its user's closure is not left bound, nor its mutex locked.
+/// A condition variable whose user's closure panics is not left bound, and its mutex is not left
+/// locked.
 #[test]
 fn a_panic_in_a_condition_unbinds_and_unlocks() {
     let _watchdog = watch("a_panic_in_a_condition_unbinds_and_unlocks");
@@ -138,7 +139,7 @@ fn a_panic_in_a_condition_unbinds_and_unlocks() {
     assert!(waited.unwrap().1.timed_out());
 }
 
-/// Threads count under a condition variable of each kind, signalled one by one and all at once.
+/// Threads count with a condition variable of each kind, signalled one by one and all at once.
 #[test]
 fn threads_take_turns_by_a_fallible_condvar() {
     let _watchdog = watch("threads_take_turns_by_a_fallible_condvar");

@@ -1,5 +1,5 @@
-//! What becomes of guards that are forgotten, leaked, moved, or dropped by a panic; and which of
-//! them may go to another thread.
+//! What happens to guards that are forgotten, leaked, moved, or dropped by a panic; and which
+//! guards may go to another thread.
 
 use super::LONG;
 use crate::support::watchdog::watch;
@@ -12,8 +12,8 @@ use waitword::{
     RawFallibleMutex, RobustAccess, RobustError, RobustMutex, RwLock, Scope,
 };
 
-/// S2: a section of a robust mutex lends its data to a closure. What does not compile with it
-/// stands in `tests/does_not_compile`. A thread that ends has left its sections.
+/// S2: a section of a robust mutex lends its data to a closure. Misuse that must not compile is in
+/// `tests/does_not_compile`. A thread that ends has left its sections.
 #[test]
 fn a_thread_that_ends_has_left_its_robust_sections() {
     let _watchdog = watch("a_thread_that_ends_has_left_its_robust_sections");
@@ -39,7 +39,7 @@ fn a_thread_that_ends_has_left_its_robust_sections() {
     );
 }
 
-/// A guard that is forgotten leaves its mutex locked, though its thread has ended.
+/// A forgotten guard leaves its mutex locked, even after its thread has ended.
 #[test]
 fn a_forgotten_guard_leaves_its_mutex_locked() {
     let _watchdog = watch("a_forgotten_guard_leaves_its_mutex_locked");
@@ -67,7 +67,7 @@ fn a_forgotten_guard_leaves_its_mutex_locked() {
     );
     assert!(lock.try_read().is_some());
     assert!(lock.try_write().is_none() && lock.try_write_for(short).is_none());
-    // As values they are free to move on.
+    // As values they can still be moved.
     assert_eq!(plain.into_inner() + checked.into_inner(), 0);
     assert_eq!(inheriting.into_inner() + lock.into_inner(), 0);
 }

@@ -1,11 +1,11 @@
-//! Memory for the arguments of calls that may come to harm: each in a page of its own between two that may not be touched,
-//! and the rest of its page known.
+//! Memory for the arguments of calls that may crash: each argument in a page of its own between two
+//! inaccessible pages, with known contents in the rest of its page.
 
 use fastrand::Rng;
 use std::ptr;
 
 pub(crate) const PAGE: usize = 4096;
-/// As many pointers as any call takes.
+/// The most pointers that any call takes.
 const PLACES: usize = 4;
 const CANARY: u8 = 0xc5;
 
@@ -37,20 +37,20 @@ impl Arena {
         unsafe { self.start.add((2 * place + 1) * PAGE) }
     }
 
-    /// Where `size` bytes lie: at the very end of their page, or at its start.
+    /// The address of `size` bytes: at the very end of their page, or at its start.
     pub(crate) fn at(&self, place: usize, size: usize, at_end: bool) -> *mut u8 {
         let offset = if at_end { PAGE - size } else { 0 };
         // SAFETY: inside the page.
         unsafe { self.page(place).add(offset) }
     }
 
-    /// The page behind the last place, which may not be touched.
+    /// The page after the last place, which must not be accessed.
     pub(crate) fn untouchable(&self) -> *mut u8 {
         // SAFETY: inside the mapping.
         unsafe { self.start.add(2 * PLACES * PAGE) }
     }
 
-    /// Makes everything known.
+    /// Fills everything with known contents.
     pub(crate) fn clear(&self) {
         for place in 0..PLACES {
             // SAFETY: the child's own pages.
@@ -58,7 +58,7 @@ impl Arena {
         }
     }
 
-    /// Whether everything but these bytes is as it was.
+    /// Whether everything except these bytes is unchanged.
     pub(crate) fn is_untouched_beside(&self, places: &[Option<(*mut u8, usize)>]) -> bool {
         (0..PLACES).all(|place| {
             let page = self.page(place);
@@ -74,12 +74,12 @@ impl Arena {
     }
 }
 
-/// What memory holds that no function has made anything of.
+/// The contents of memory that no function has initialised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bytes {
     Zeros,
     Ones,
-    /// Chance bytes of this number; every second one with few bits set, as states have them.
+    /// Random bytes from this seed; every second byte has few bits set, as states do.
     Chance(u64),
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn fill(start: *mut u8, size: usize, bytes: Bytes) {
     }
 }
 
-/// The bytes of each place.
+/// The contents of each place.
 pub(crate) fn contents(places: &[Option<(*mut u8, usize)>]) -> Vec<Vec<u8>> {
     let bytes = |at: &Option<(*mut u8, usize)>| {
         at.map_or_else(Vec::new, |(start, size)| {

@@ -1,9 +1,9 @@
-//! The four words under one name, for tests that are written once for all of them.
+//! The four word types behind one trait, for tests that are written once for all of them.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
 use waitword::FutexWord;
 
-/// A futex word whose values can be told by number.
+/// A futex word whose values can be given as numbers.
 pub(crate) trait Atomic: FutexWord + Default + Send {
     const BITS: u32;
     const ALL_BITS: u64 = u64::MAX >> (64 - Self::BITS);
@@ -13,7 +13,7 @@ pub(crate) trait Atomic: FutexWord + Default + Send {
     fn value(number: u64) -> Self::Value;
     fn get(&self) -> u64;
     fn set(&self, number: u64);
-    /// Adds and wraps; what was there before.
+    /// Adds and wraps. Returns the old value.
     fn add(&self, number: u64) -> u64;
 }
 
@@ -44,7 +44,7 @@ atomics! {
     AtomicU64, u64;
 }
 
-/// Calls a test that is generic over the word for each of the four.
+/// Calls a test that is generic over the word for each of the four types.
 #[macro_export]
 macro_rules! for_every_width {
     ($test:ident $arguments:tt) => {

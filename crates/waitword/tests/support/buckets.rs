@@ -1,7 +1,8 @@
-//! Words that the kernel has in different buckets, found by trial.
+//! Words that are in different buckets of the kernel, found by trial.
 //!
-//! The kernel moves a requeued waiter behind those of its new word only if the two words' buckets differ, and else leaves it in
-//! its place. That is an accident of hashing, and our order ("behind those who wait there") has to be compared with the other case.
+//! The kernel moves a requeued waiter behind those of its new word only if the two words' buckets
+//! differ; otherwise it leaves the waiter in its place. That is an accident of hashing. Our order
+//! (behind the waiters of the new word) must be compared with the other case.
 
 use super::crew::Crew;
 use super::kernel;
@@ -16,8 +17,8 @@ const WAIT: usize = 0;
 const WAKE: usize = 1;
 const REQUEUE: usize = 3;
 
-/// Offsets of so many words in the first `bytes` of zeroed memory, no two in one bucket, nor one in that of an address of `others`,
-/// which need not be words. `flag`: FUTEX_PRIVATE_FLAG or 0.
+/// Offsets of `WORDS` words in the first `bytes` of zeroed memory. No two are in one bucket, or in
+/// that of an address of `others`, which need not be words. `flag`: FUTEX_PRIVATE_FLAG or 0.
 pub(crate) fn choose_words<const WORDS: usize>(
     memory: &Mapping,
     bytes: usize,
@@ -45,7 +46,7 @@ pub(crate) fn choose_words<const WORDS: usize>(
     panic!("the kernel puts all words into fewer than {WORDS} buckets");
 }
 
-/// Whether no two of these words stand in one bucket. There are three at least, and all hold zero.
+/// Whether no two of these words are in one bucket. There are at least three, and all hold zero.
 #[allow(
     dead_code,
     reason = "the fuzzers choose all their words by `choose_words`"
@@ -63,10 +64,12 @@ pub(crate) fn are_apart(words: &[usize], flag: usize, crew: &mut Crew) -> bool {
     })
 }
 
-/// Whether a word's waiters stand in another bucket than those of `other`, which need not be a word. `helper` is one.
+/// Whether a word's waiters are in another bucket than those of `other`, which need not be a word.
+/// `helper` is one.
 ///
-/// Somebody waits on `word`, then another on `helper`. Both are moved to `other`, the second one first. In a bucket of its
-/// own `other` has them in that order; if its bucket is `word`'s, who waits there was never moved, and is first.
+/// One thread waits on `word`, then another on `helper`. Both are moved to `other`, the second one
+/// first. If `other` has a bucket of its own, they are in that order. If its bucket is that of
+/// `word`, the waiter there was never moved, and is first.
 fn differ([word, helper]: [usize; 2], other: usize, flag: usize, crew: &mut Crew) -> bool {
     let call = move |operation: usize, word: usize, count: usize, moved: usize, second: usize| {
         let arguments = [word, operation | flag, count, moved, second, 0];
@@ -85,8 +88,9 @@ fn differ([word, helper]: [usize; 2], other: usize, flag: usize, crew: &mut Crew
     first == [(1, Ok(0))]
 }
 
-/// Puts the process on the kernel's global hash table for good (Linux 6.16): its own would be rebuilt as
-/// threads come, and words would change buckets in the middle of a run. Others have no table of their own.
+/// Puts the process on the kernel's global hash table for good (Linux 6.16). The process's own
+/// table would be rebuilt as threads come, and words would change buckets in the middle of a run.
+/// Other kernels have no such table.
 fn use_global_hash() {
     static ONCE: Once = Once::new();
     const PR_FUTEX_HASH: usize = 78;

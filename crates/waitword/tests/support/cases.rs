@@ -1,4 +1,5 @@
-//! Tables of calls, each made to the kernel and to the library, with the answer that both must give.
+//! Tables of calls, each made to the kernel and to the library, with the answer that both must
+//! give.
 
 use super::memory::Mapping;
 use super::{Answer, kernel, kernel_has, show};
@@ -9,7 +10,7 @@ use syscalls::Sysno;
 use waitword::door::Timespec;
 use waitword::door::{self, Errno, PRIVATE, SIZE_U32, Waitv};
 
-/// To whom a call goes.
+/// The target of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum To {
     Kernel,
@@ -22,14 +23,14 @@ pub(crate) enum Time {
     None,
     /// Seconds and nanoseconds.
     At(i64, i64),
-    /// Wherever this is.
+    /// At this address.
     Address(usize),
 }
 
 /// Long ago, on every clock.
 pub(crate) const PAST: Time = Time::At(0, 1);
 
-/// What each word holds before a call.
+/// The value of each word before a call.
 pub(crate) const VALUE: u64 = 7;
 
 /// Words in memory, and how to make calls on them.
@@ -89,7 +90,7 @@ impl Calls {
     pub(crate) fn get(&self, address: usize) -> u64 {
         let mut bytes = [0; 8];
         for (offset, byte) in bytes.iter_mut().enumerate().take(self.bytes()) {
-            // SAFETY: inside the mapping, and nobody else uses it between calls.
+            // SAFETY: inside the mapping, and no other thread uses it between calls.
             *byte = unsafe { with_exposed_provenance::<u8>(address + offset).read() };
         }
         u64::from_le_bytes(bytes)
@@ -133,7 +134,7 @@ impl Calls {
                 Sysno::futex,
                 [word, op as usize, val as usize, time, second, val3 as usize],
             ),
-            // SAFETY: mapped words, or bad addresses that the library tells by their number.
+            // SAFETY: mapped words, or bad addresses that the library recognises by their value.
             To::Ours => ours(unsafe {
                 let (word, second) = (
                     with_exposed_provenance_mut(word),
@@ -210,7 +211,8 @@ impl Calls {
         }
     }
 
-    /// futex2's `futex_waitv`; `count` may lie about the list, which may be empty: null.
+    /// futex2's `futex_waitv`. `count` may misstate the length of the list, which may be empty:
+    /// null.
     pub(crate) fn waitv(
         &self,
         list: &[Waitv],
@@ -243,7 +245,7 @@ impl Calls {
                     0,
                 ],
             ),
-            // SAFETY: as above; a count that lies is one that is refused.
+            // SAFETY: as above; a wrong count is one that is refused.
             To::Ours => ours(unsafe {
                 let (list, time) = (with_exposed_provenance(list), with_exposed_provenance(time));
                 door::futex_waitv(list, count, flags, time, clock)
@@ -251,7 +253,7 @@ impl Calls {
         })
     }
 
-    /// Whether these are the kernel's calls, and not ours.
+    /// Whether these are the kernel's calls, not ours.
     #[allow(dead_code, reason = "each test program uses some of it")]
     pub(crate) fn are_the_kernel_s(&self) -> bool {
         matches!(self.to, To::Kernel)
@@ -292,15 +294,15 @@ fn start(list: &[Waitv]) -> usize {
     }
 }
 
-/// A call, and what is to be answered.
+/// A call, and the required answer.
 pub(crate) struct Case {
     name: &'static str,
     call: fn(&Calls) -> Answer,
     private: Answer,
     shared: Answer,
-    /// The kernel's answer where ours is meant to be another.
+    /// The kernel's answer where ours differs on purpose.
     kernel: Option<Answer>,
-    /// The answer for words of other widths than 32 bits, where the kernel's tells nothing.
+    /// The answer for words of other widths than 32 bits, where the kernel's does not apply.
     other_widths: Option<Answer>,
     applies: fn(&Calls) -> bool,
 }
@@ -325,7 +327,7 @@ impl Case {
         self
     }
 
-    /// The kernel's answer for a private word, which differs. Why stands at the case.
+    /// The kernel's answer for a private word, which differs. The reason is given at the case.
     pub(crate) fn kernel_says(mut self, answer: Answer) -> Self {
         self.kernel = Some(answer);
         self
@@ -352,7 +354,7 @@ impl Case {
     }
 }
 
-/// Makes each call, to ours at each of `sizes` and at 32 bits to the kernel; private and shared.
+/// Makes each call, to ours at each of `sizes` and to the kernel at 32 bits; private and shared.
 pub(crate) fn check(cases: &[Case], sizes: &[u32]) {
     let mut wrong = String::new();
     for case in cases {
@@ -379,7 +381,7 @@ pub(crate) fn check(cases: &[Case], sizes: &[u32]) {
 }
 
 fn compare(wrong: &mut String, case: &Case, calls: &Calls, expected: Answer) {
-    // What a case asserts by itself does not hold for a call that the kernel has not.
+    // What a case itself asserts does not hold for a call that the kernel lacks.
     let call = std::panic::AssertUnwindSafe(|| (case.call)(calls));
     let answer = std::panic::catch_unwind(call).unwrap_or_else(|panic| {
         if calls.lacking.borrow().is_none() {

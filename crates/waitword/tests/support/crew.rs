@@ -1,12 +1,12 @@
-//! Threads that do as they are told, one step at a time, so that a run on many threads has one outcome.
+//! Threads that execute orders, one step at a time, so that a run on many threads has one outcome.
 //!
 //! ```text
 //!   IDLE ──order──► ORDERED ──picked up──► STARTED ──done──► DONE ──collected──► IDLE
 //!                                          (asleep in a futex call: waiting)
 //! ```
 //!
-//! A crew is *settled* when every thread is idle or waits. Since a thread that a wake has dequeued is
-//! neither, all that an operation does is seen once the crew has settled after it.
+//! A crew is *settled* when every thread is idle or waits. A thread that a wake has dequeued is
+//! neither. So everything that an operation does is visible once the crew has settled after it.
 
 use super::Answer;
 use super::sleep::SleepProbe;
@@ -25,11 +25,12 @@ const STARTED: u32 = 2;
 const DONE: u32 = 3;
 const DISMISSED: u32 = 4;
 
-/// What was found at a moment at which nobody of a crew ran.
+/// The state at a moment at which no thread of a crew ran.
 pub(crate) struct Rest {
-    /// Those who have come back, and with what.
+    /// The threads that came back, and their answers.
     pub(crate) came_back: Vec<(usize, Answer)>,
-    /// How often those who sleep have gone to sleep: the same at two such moments if nobody has run between.
+    /// How often the sleeping threads have gone to sleep. It is the same at two such moments if no
+    /// thread has run between.
     pub(crate) sleeps: u64,
 }
 
@@ -47,7 +48,7 @@ struct Worker {
     thread: Thread,
     /// `pthread_self()`.
     handle: usize,
-    /// The kernel's number.
+    /// The kernel's ID.
     id: i32,
     probe: SleepProbe,
     /// How many entries the job has in our table while it waits; 0 for a wait in the kernel.
@@ -55,7 +56,7 @@ struct Worker {
     joined: Option<JoinHandle<()>>,
 }
 
-/// See the module above.
+/// See the module documentation.
 pub(crate) struct Crew {
     workers: Vec<Worker>,
 }
@@ -73,12 +74,12 @@ impl Crew {
         self.in_state(|state| state == IDLE)
     }
 
-    /// The numbers of the threads that have a job, ascending: once settled, those who wait.
+    /// The numbers of the threads that have a job, ascending: once settled, those that wait.
     pub(crate) fn busy(&self) -> Vec<usize> {
         self.in_state(|state| state != IDLE)
     }
 
-    /// The kernel's number of a thread.
+    /// The kernel's ID of a thread.
     pub(crate) fn id(&self, worker: usize) -> i32 {
         self.workers[worker].id
     }
@@ -89,8 +90,8 @@ impl Crew {
             .collect()
     }
 
-    /// Has an idle thread do `job`, which while it waits stands in our table with `entries` entries, or,
-    /// with 0, in the kernel.
+    /// Makes an idle thread do `job`, which while it waits has `entries` entries in our table or,
+    /// with 0, waits in the kernel.
     pub(crate) fn order(
         &mut self,
         worker: usize,
@@ -105,7 +106,8 @@ impl Crew {
         worker.thread.unpark();
     }
 
-    /// Waits until every thread is idle or waits. Those who have come back, and with what.
+    /// Waits until every thread is idle or waits. Returns the threads that came back, and their
+    /// answers.
     pub(crate) fn settle(&self) -> Vec<(usize, Answer)> {
         let mut waiters = vec![Waiter::default(); 1024];
         self.until("settled", || {
@@ -128,9 +130,11 @@ impl Crew {
         self.settle()
     }
 
-    /// Who has come back, if there was a moment at which every thread was idle or asleep, be it in a table or in the kernel.
+    /// The threads that came back, if there was a moment at which every thread was idle or asleep,
+    /// in a table or in the kernel.
     ///
-    /// For jobs that wake each other: two rounds of looks, between which nobody has run, have such a moment between them.
+    /// For jobs that wake each other: between two rounds of checks in which no thread ran, there is
+    /// such a moment.
     pub(crate) fn at_rest(&self) -> Option<Rest> {
         let sleeps = self.sleeps()?;
         (self.sleeps()? == sleeps).then(|| Rest {
@@ -139,7 +143,8 @@ impl Crew {
         })
     }
 
-    /// How often each has gone to sleep; `None` for those without a job. Nothing if one of them runs.
+    /// How often each has gone to sleep; `None` for threads without a job. Returns nothing if one
+    /// of them runs.
     fn sleeps(&self) -> Option<Vec<Option<u64>>> {
         let of_one = |worker: &Worker| match worker.state() {
             IDLE | DONE => Some(None),
@@ -162,7 +167,7 @@ impl Crew {
         };
     }
 
-    /// Interrupts whoever still waits, so that the crew can be used again.
+    /// Interrupts all remaining waiters, so that the crew can be used again.
     pub(crate) fn release(&self) {
         for worker in self.busy() {
             self.until("released", || {
@@ -201,7 +206,7 @@ impl Crew {
 impl Drop for Crew {
     fn drop(&mut self) {
         for worker in &mut self.workers {
-            // A thread that never comes back is left behind: the test has failed, and says so.
+            // A thread that never comes back is left behind: the test has failed, and reports it.
             if worker.state() == IDLE {
                 worker.desk.state.store(DISMISSED, Ordering::Release);
                 worker.thread.unpark();
@@ -266,7 +271,7 @@ impl Desk {
                     // From here until DONE, a futex call that the thread sleeps in is the job's.
                     self.state.store(STARTED, Ordering::Release);
                     let answer = job();
-                    // Nobody holds this lock while the state is STARTED.
+                    // No other thread holds this lock while the state is STARTED.
                     *self.answer.lock().unwrap() = Some(answer);
                     self.state.store(DONE, Ordering::Release);
                 }

@@ -1,20 +1,20 @@
-//! What one step of a program did: what is compared.
+//! What one step of a program did: this is compared.
 
 use super::{Answer, show};
 use std::fmt;
 
-/// See the module above.
+/// See the module documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Event<W> {
-    /// What the operation said; `None` if it is a wait, or no operation at all.
+    /// The operation's answer; `None` if it is a wait, or no operation at all.
     pub(crate) answer: Option<Answer>,
-    /// The threads that came back, and what their waits said.
+    /// The threads that came back, and their waits' answers.
     pub(crate) came_back: Vec<(usize, Answer)>,
-    /// What the words hold then.
+    /// The values of the words after that.
     pub(crate) words: W,
 }
 
-/// For people.
+/// For a human reader.
 impl<W: fmt::LowerHex + Copy, const WORDS: usize> fmt::Display for Event<[W; WORDS]> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let answer = self.answer.map_or("-".to_owned(), show);
@@ -29,7 +29,7 @@ impl<W: fmt::LowerHex + Copy, const WORDS: usize> fmt::Display for Event<[W; WOR
     }
 }
 
-/// One of these, by any number; none of none.
+/// Picks one of these by any number; `None` if there are none.
 pub(crate) fn pick(from: &[usize], number: u8) -> Option<usize> {
     (!from.is_empty()).then(|| from[usize::from(number) % from.len()])
 }

@@ -1,4 +1,5 @@
-//! Random inputs for as long as asked, from a seed that a failure names; the smallest input that still fails.
+//! Random inputs for as long as requested, from a seed that a failure names; and the smallest input
+//! that still fails.
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
@@ -7,27 +8,28 @@ use std::hash::{BuildHasher, RandomState};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// How long, and from where.
+/// How long, and from which seed.
 pub(crate) struct Fuzz {
     pub(crate) time: Duration,
     pub(crate) seed: u64,
 }
 
-/// The smallest input that was found to fail.
+/// The smallest failing input that was found.
 pub(crate) struct Failure<T> {
     pub(crate) smallest: T,
     reason: String,
-    /// Of the inputs among which it was.
+    /// The seed of the batch that contained it.
     seed: u64,
-    /// How many inputs had been tried before that.
+    /// How many inputs were tried before that.
     before: u64,
 }
 
-/// Inputs from one seed. A failure among them is found again in this many.
+/// Inputs from one seed. A failure among them is found again within this many.
 const BATCH: u32 = 50;
 
 impl Fuzz {
-    /// As `WAITWORD_FUZZ_SECONDS` and `WAITWORD_FUZZ_SEED` say; else 2 seconds, from anywhere.
+    /// From `WAITWORD_FUZZ_SECONDS` and `WAITWORD_FUZZ_SEED`; otherwise 2 seconds, and a random
+    /// seed.
     pub(crate) fn from_environment() -> Self {
         Self {
             time: Duration::from_secs(variable("WAITWORD_FUZZ_SECONDS").unwrap_or(2)),
@@ -36,13 +38,13 @@ impl Fuzz {
         }
     }
 
-    /// The same, if `WAITWORD_FUZZ_SECONDS` is there.
+    /// The same, if `WAITWORD_FUZZ_SECONDS` is set.
     #[allow(dead_code, reason = "for a test that has a number of its own to run")]
     pub(crate) fn asked_for() -> Option<Self> {
         variable::<u64>("WAITWORD_FUZZ_SECONDS").map(|_| Self::from_environment())
     }
 
-    /// Tries inputs until the time is over, or one fails. Says how many there were.
+    /// Tries inputs until the time is over, or one fails. Prints how many there were.
     pub(crate) fn run<S: Strategy>(
         self,
         inputs: &S,
@@ -57,7 +59,7 @@ impl Fuzz {
                 cases: BATCH,
                 failure_persistence: None,
                 max_shrink_iters: 4096,
-                // Milliseconds; an input that hangs is not tried for ever.
+                // Milliseconds. An input that hangs is not tried forever.
                 max_shrink_time: 30_000,
                 ..Config::default()
             };
@@ -91,7 +93,7 @@ impl Fuzz {
 }
 
 impl<T: Debug> Failure<T> {
-    /// What is to be printed; `source` makes a test of the input.
+    /// The text to print; `source` turns the input into a test.
     pub(crate) fn text(&self, source: impl Fn(&T) -> String) -> String {
         let Self { seed, before, .. } = self;
         format!(

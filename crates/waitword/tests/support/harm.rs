@@ -1,16 +1,16 @@
-//! Calls that may come to harm, made in children one after the other, and what is left of each.
+//! Calls that may crash or hang, made in children one after another, and what each leaves behind.
 
 use std::ffi::c_int;
 use std::io::Write as _;
 use std::ptr;
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Answered {
         answer: i64,
         errno: i32,
-        /// Whether a byte of an argument is another one than before.
+        /// Whether a byte of an argument has changed.
         changed: bool,
     },
     /// By this signal.
@@ -35,7 +35,7 @@ const DONE: u32 = 2;
 const DONE_AND_TOUCHED_OTHERS: u32 = 3;
 
 impl Left {
-    /// The call is about to be made, and is killed after so many milliseconds.
+    /// The call is about to be made, and is killed after `patience` milliseconds.
     pub(crate) fn begin(&mut self, patience: i64) {
         set_alarm(patience);
         self.state = BEGUN;
@@ -43,7 +43,7 @@ impl Left {
         unsafe { *libc::__errno_location() = 0 };
     }
 
-    /// It has come back.
+    /// The call has returned.
     pub(crate) fn answered(&mut self, answer: i64) {
         // SAFETY: the calling thread's own.
         self.errno = unsafe { *libc::__errno_location() };
@@ -51,7 +51,7 @@ impl Left {
         set_alarm(0);
     }
 
-    /// It has been looked at.
+    /// The result has been checked.
     pub(crate) fn end(&mut self, changed: bool, touched_others: bool) {
         self.changed = changed;
         self.state = if touched_others {
@@ -79,14 +79,14 @@ pub(crate) fn outcomes<T>(
     let mut outcomes = Vec::with_capacity(count);
     while outcomes.len() < count {
         let first = outcomes.len();
-        // SAFETY: the child makes calls and ends by `_exit`.
+        // SAFETY: the child makes calls, and ends with `_exit`.
         let child = unsafe { libc::fork() };
         assert!(child >= 0, "fork");
         if child == 0 {
             end_at_panics();
             let with = begin();
             for index in first..count {
-                // SAFETY: in the mapping, and nobody else writes.
+                // SAFETY: in the mapping, and no other thread writes.
                 let left = unsafe { &mut *left.add(index) };
                 if call(&with, index, left) == Next::NewChild {
                     break;
@@ -124,10 +124,11 @@ pub(crate) fn outcomes<T>(
     outcomes
 }
 
-/// A child that panics is not to go on as a copy of its parent. (A mistake of the test's: not in a call.)
+/// A child that panics must not continue as a copy of its parent. (This is a mistake of the test,
+/// outside any call.)
 fn end_at_panics() {
     std::panic::set_hook(Box::new(|what| {
-        // Past the test harness, which would keep it to itself.
+        // Bypasses the test harness, which would withhold the message.
         let _ = writeln!(std::io::stderr(), "{what}");
         // SAFETY: it ends the child at once.
         unsafe { libc::_exit(1) };

@@ -1,4 +1,4 @@
-//! Memory for words: mapped, and seen by other processes where a test says so.
+//! Memory for words: mapped, and visible to other processes where a test needs that.
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -11,7 +11,7 @@ pub(crate) struct Mapping {
     length: usize,
 }
 
-// SAFETY: plain memory; what is done with it is the matter of those who ask for addresses.
+// SAFETY: plain memory; users of its addresses are responsible for their accesses.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -21,15 +21,15 @@ impl Mapping {
     pub(crate) fn anonymous(length: usize) -> Self {
         let flags = MapFlags::SHARED;
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, wherever there is room.
+        // SAFETY: a new mapping, at an address that the kernel chooses.
         let start = unsafe { mmap_anonymous(null_mut(), length, access, flags) };
         Self::new(start, length)
     }
 
-    /// The whole of a file that other processes map too, at addresses of their own.
+    /// The whole of a file that other processes map too, at other addresses.
     pub(crate) fn of_file(file: &OwnedFd, length: usize) -> Self {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, wherever there is room.
+        // SAFETY: a new mapping, at an address that the kernel chooses.
         let start = unsafe { mmap(null_mut(), length, access, MapFlags::SHARED, file, 0) };
         Self::new(start, length)
     }
@@ -49,21 +49,22 @@ impl Mapping {
         unsafe { self.start.as_ptr().add(offset).cast() }
     }
 
-    /// What lies `offset` bytes in.
+    /// The value `offset` bytes in.
     ///
     /// # Safety
-    /// Zeros are a `T`, which is made of atomics only and lies there at one type.
+    /// Zeros are a valid `T`, which consists of atomics only, and the place is used only with this
+    /// type.
     pub(crate) unsafe fn get<T: Sync>(&self, offset: usize) -> &T {
         let address = self.at::<T>(offset);
         assert!(address.is_aligned());
-        // SAFETY: mapped as long as `self`, aligned, and by the caller's promise a `T`.
+        // SAFETY: mapped as long as `self`, aligned, and a valid `T` by the caller's promise.
         unsafe { &*address }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: nobody has borrowed from it.
+        // SAFETY: no borrow of it is left.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
     }
 }

@@ -1,5 +1,5 @@
-//! What the tests here share: a watchdog, whether a thread sleeps in a futex call, and a crew of threads
-//! that do as they are told, one step at a time.
+//! What the tests here share: a watchdog, a probe that detects whether a thread sleeps in a futex
+//! call, and a crew of threads that execute orders, one step at a time.
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 
@@ -14,10 +14,10 @@ pub(crate) mod processes;
 pub(crate) mod sleep;
 pub(crate) mod watchdog;
 
-/// What an operation said: its count, index or 0, or the error number.
+/// An operation's answer: its count, index or 0, or the error number.
 pub(crate) type Answer = Result<usize, i32>;
 
-/// An [`Answer`] with the error's name, for people.
+/// An [`Answer`] with the error's name, for a human reader.
 pub(crate) fn show(answer: Answer) -> String {
     match answer {
         Ok(count) => format!("{count}"),
@@ -45,16 +45,16 @@ fn error_name(code: i32) -> String {
     name.to_owned()
 }
 
-/// The kernel's answer to a system call, made raw: nothing of the library is in between.
+/// The kernel's answer to a raw system call, without the library.
 pub(crate) fn kernel(call: syscalls::Sysno, arguments: [usize; 6]) -> Answer {
     let [a, b, c, d, e, f] = arguments;
-    // SAFETY: only futex calls and prctl are made here, on words, times and entries that the caller keeps
-    // alive, or on bad addresses, which the kernel refuses.
+    // SAFETY: only futex calls and prctl are made here, on words, times and entries that the caller
+    // keeps alive, or on bad addresses, which the kernel refuses.
     unsafe { syscalls::syscall6(call, a, b, c, d, e, f) }.map_err(|error| error.into_raw())
 }
 
 /// Whether the running kernel has this futex2 call.
 pub(crate) fn kernel_has(call: syscalls::Sysno) -> bool {
-    // All arguments zero: refused, by a kernel that knows the call.
+    // All arguments zero: a kernel that knows the call refuses it.
     kernel(call, [0; 6]) != Err(libc::ENOSYS)
 }

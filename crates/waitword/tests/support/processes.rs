@@ -1,23 +1,23 @@
-//! Other processes: forked, with a body that allocates nothing, and gone if a test goes.
+//! Other processes: forked, with a body that allocates nothing, and gone when a test goes.
 
 use super::sleep::SleepProbe;
 use std::time::{Duration, Instant};
 
-/// A forked process. Killed, if it still runs, when this goes.
+/// A forked process. If it still runs when this is dropped, it is killed.
 pub(crate) struct Child {
     id: i32,
     probe: SleepProbe,
     reaped: bool,
 }
 
-/// Forks a process that runs `body` and exits with what that returns. `body` must not allocate nor take
-/// locks: other threads of this process may have held them as it was copied.
+/// Forks a process that runs `body` and exits with the status that `body` returns. `body` must not
+/// allocate or take locks: other threads of this process may have held them when it was copied.
 pub(crate) fn fork(body: impl FnOnce() -> i32) -> Child {
-    // SAFETY: the child calls `body`, which is restricted as said above, and leaves by `_exit`.
+    // SAFETY: the child calls `body`, which is restricted as stated above, and ends with `_exit`.
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", std::io::Error::last_os_error()),
         0 => {
-            // A child of a test that hangs or was killed must not stay.
+            // A child must not outlive a test that hangs or was killed.
             // SAFETY: plain system calls.
             unsafe {
                 libc::alarm(120);
@@ -25,7 +25,7 @@ pub(crate) fn fork(body: impl FnOnce() -> i32) -> Child {
             }
             let status =
                 std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(101);
-            // SAFETY: nothing of the copied process is run down.
+            // SAFETY: no cleanup of the copied process runs.
             unsafe { libc::_exit(status) }
         }
         id => Child {
@@ -37,12 +37,12 @@ pub(crate) fn fork(body: impl FnOnce() -> i32) -> Child {
 }
 
 impl Child {
-    /// The process's number.
+    /// The process ID.
     pub(crate) fn id(&self) -> i32 {
         self.id
     }
 
-    /// Waits until the child ends, or stops if it is traced; its status as waitpid(2) has it.
+    /// Waits until the child ends, or stops if it is traced. Returns its status as in waitpid(2).
     pub(crate) fn next_status(&mut self) -> i32 {
         let mut status = 0;
         // SAFETY: a child of ours, not yet reaped.
@@ -64,7 +64,7 @@ impl Child {
         self.until_gone();
     }
 
-    /// Waits until the child has ended, in whatever way.
+    /// Waits until the child has ended, in any way.
     pub(crate) fn until_gone(mut self) {
         // SAFETY: a child of ours, not yet reaped.
         let reaped = unsafe { libc::waitpid(self.id, std::ptr::null_mut(), 0) };
@@ -72,7 +72,7 @@ impl Child {
         self.reaped = true;
     }
 
-    /// Waits until the child has ended; its exit status.
+    /// Waits until the child has ended. Returns its exit status.
     pub(crate) fn join(mut self) -> i32 {
         let mut status = 0;
         // SAFETY: a child of ours, not yet reaped.

@@ -1,19 +1,19 @@
-//! Whether a thread sleeps in a futex call, and has neither been woken nor still has to queue.
+//! Whether a thread sleeps in a futex call, has not been woken, and is fully queued.
 //!
-//! Two files together say so:
+//! Two files together show this:
 //!
-//! * `/proc/.../syscall` gives the number of the system call that a thread sleeps in, once it is off its CPU.
-//!   A thread that is seen asleep in `futex_waitv` there has queued on all its words. State `S` in `stat`
-//!   does not say that: the kernel sets it before it queues.
-//! * `/proc/.../stat` gives state `S` for a thread that nobody has woken. The other file does not say that:
-//!   a thread whose wake-up is on the way to another CPU still looks asleep there.
+//! * `/proc/.../syscall` gives the number of the system call that a thread sleeps in, once it is
+//!   off its CPU. A thread that is seen asleep in `futex_waitv` there has queued on all its words.
+//!   State `S` in `stat` does not show that: the kernel sets it before it queues.
+//! * `/proc/.../stat` gives state `S` for a thread that has not been woken. The other file does not
+//!   show that: a thread whose wake-up is on its way to another CPU still looks asleep there.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::LazyLock;
 use syscalls::Sysno;
 
-/// Looks at one thread.
+/// Observes one thread.
 pub(crate) struct SleepProbe {
     syscall: File,
     stat: File,
@@ -50,8 +50,8 @@ impl SleepProbe {
         self.is_off_cpu_in_futex_call() && self.is_asleep()
     }
 
-    /// How often the thread has gone to sleep, if it is asleep in a futex call: the same number later says that it has slept
-    /// all the time.
+    /// How often the thread has gone to sleep, if it is asleep in a futex call. If the number is
+    /// the same later, the thread has slept all the time.
     pub(crate) fn sleeps_in_futex_call(&self) -> Option<u64> {
         if !self.in_futex_call() {
             return None;
@@ -81,14 +81,14 @@ impl SleepProbe {
     fn is_asleep(&self) -> bool {
         let mut text = [0; 256];
         let text = read(&self.stat, &mut text);
-        // "number (name) state ...", and the name may hold anything.
+        // "number (name) state ...", and the name may contain anything.
         let after_name = text.iter().rposition(|&byte| byte == b')');
         after_name.is_some_and(|end| text[end..].starts_with(b") S"))
     }
 }
 
-/// Whether it is ThreadSanitizer that waits, for a lock of its own: by FUTEX_WAIT_PRIVATE, which nothing uses that is tested under it. A
-/// thread that does so has not got to its own wait yet.
+/// Whether ThreadSanitizer waits, for a lock of its own: by FUTEX_WAIT_PRIVATE, which nothing that
+/// is tested under it uses. A thread that does so has not reached its own wait yet.
 fn is_the_sanitizers(number: i32, operation: Option<&str>) -> bool {
     static UNDER_IT: LazyLock<bool> =
         LazyLock::new(|| std::env::var_os("WAITWORD_TESTS_UNDER_THREAD_SANITIZER").is_some());

@@ -1,4 +1,4 @@
-//! A hang must fail, and say who waits on what.
+//! A hang must fail, and report which thread waits on what.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -6,14 +6,14 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use waitword::table::{self, Waiter};
 
-/// Ends the process with a report if for too long it neither hears anything nor is dropped.
+/// Ends the process with a report if it gets no sign of life for too long and is not dropped.
 #[must_use]
 pub(crate) struct Watchdog {
     signs_of_life: Sender<()>,
 }
 
 impl Watchdog {
-    /// The test goes on.
+    /// The test makes progress.
     pub(crate) fn pat(&self) {
         let _ = self.signs_of_life.send(());
     }
@@ -38,7 +38,7 @@ pub(crate) fn watch(test: &'static str) -> Watchdog {
                 }
             }
             let report = format!("\n`{test}` hangs (for {seconds} s).\n{}", who_waits());
-            // Not `eprintln`: the test harness would catch it, and keep it.
+            // Not `eprintln`: the test harness would capture it, and withhold it.
             let _ = std::io::stderr().write_all(report.as_bytes());
             std::process::abort();
         })
@@ -46,7 +46,8 @@ pub(crate) fn watch(test: &'static str) -> Watchdog {
     Watchdog { signs_of_life }
 }
 
-/// Private waiters from the table, and every thread of the process with the system call it is in.
+/// Private waiters from the table, and every thread of the process with the system call that it is
+/// in.
 pub(crate) fn who_waits() -> String {
     let mut waiters = vec![Waiter::default(); 4096];
     let snapshot = table::snapshot(&mut waiters);
