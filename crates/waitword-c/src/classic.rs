@@ -3,7 +3,7 @@
 use crate::{answer, time};
 use core::ffi::{c_int, c_long, c_void};
 use libc::timespec;
-use waitword_core::door;
+use waitword_core::raw;
 
 /// futex(2) with its own arguments and return values, on 32-bit words.
 ///
@@ -42,5 +42,5 @@ pub unsafe extern "C" fn ww_futex(
     // The raw futex interface takes the address of a time, or a number in its place.
     let timeout_or_val2 = time(timeout).expose_provenance();
     // SAFETY: forwards this function's own contract: the raw interface requires what futex(2) does.
-    answer(unsafe { door::futex(uaddr.cast(), op, val, timeout_or_val2, uaddr2.cast(), val3) })
+    answer(unsafe { raw::futex(uaddr.cast(), op, val, timeout_or_val2, uaddr2.cast(), val3) })
 }

@@ -3,7 +3,7 @@
 //! The numbers are the kernel's (`FUTEX2_*` and `FUTEX_OP_*` of linux/futex.h). They are checked
 //! against the core crate's numbers at compile time.
 
-use waitword_core::{Cmp, Op, WAIT_ANY_MAX, door};
+use waitword_core::{Cmp, Op, WAIT_ANY_MAX, raw};
 
 /// Flag: the word has 8 bits (`uint8_t`).
 pub const WW_SIZE_U8: u32 = 0;
@@ -67,9 +67,9 @@ pub const WW_OP_CMP_GT: u32 = 4;
 pub const WW_OP_CMP_GE: u32 = 5;
 
 const _: () = {
-    assert!(WW_SIZE_U8 == door::SIZE_U8 && WW_SIZE_U16 == door::SIZE_U16);
-    assert!(WW_SIZE_U32 == door::SIZE_U32 && WW_SIZE_U64 == door::SIZE_U64);
-    assert!(WW_NUMA == door::NUMA && WW_MPOL == door::MPOL && WW_PRIVATE == door::PRIVATE);
+    assert!(WW_SIZE_U8 == raw::SIZE_U8 && WW_SIZE_U16 == raw::SIZE_U16);
+    assert!(WW_SIZE_U32 == raw::SIZE_U32 && WW_SIZE_U64 == raw::SIZE_U64);
+    assert!(WW_NUMA == raw::NUMA && WW_MPOL == raw::MPOL && WW_PRIVATE == raw::PRIVATE);
     assert!(WW_WAITV_MAX as usize == WAIT_ANY_MAX);
     assert!(WW_OP_SET == Op::Set as u32 && WW_OP_ADD == Op::Add as u32);
     assert!(WW_OP_OR == Op::Or as u32 && WW_OP_ANDN == Op::AndNot as u32);

@@ -4,7 +4,7 @@ use crate::{answer, time};
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::mem::{align_of, offset_of, size_of};
 use libc::timespec;
-use waitword_core::door;
+use waitword_core::raw;
 
 /// A word and the value that it is expected to hold: `struct futex_waitv` of futex2.
 ///
@@ -24,12 +24,12 @@ pub struct ww_futex_waitv {
 }
 
 const _: () = {
-    assert!(size_of::<ww_futex_waitv>() == size_of::<door::Waitv>());
-    assert!(align_of::<ww_futex_waitv>() == align_of::<door::Waitv>());
-    assert!(offset_of!(ww_futex_waitv, val) == offset_of!(door::Waitv, val));
-    assert!(offset_of!(ww_futex_waitv, uaddr) == offset_of!(door::Waitv, uaddr));
-    assert!(offset_of!(ww_futex_waitv, flags) == offset_of!(door::Waitv, flags));
-    assert!(offset_of!(ww_futex_waitv, reserved) == offset_of!(door::Waitv, reserved));
+    assert!(size_of::<ww_futex_waitv>() == size_of::<raw::Waitv>());
+    assert!(align_of::<ww_futex_waitv>() == align_of::<raw::Waitv>());
+    assert!(offset_of!(ww_futex_waitv, val) == offset_of!(raw::Waitv, val));
+    assert!(offset_of!(ww_futex_waitv, uaddr) == offset_of!(raw::Waitv, uaddr));
+    assert!(offset_of!(ww_futex_waitv, flags) == offset_of!(raw::Waitv, flags));
+    assert!(offset_of!(ww_futex_waitv, reserved) == offset_of!(raw::Waitv, reserved));
 };
 
 /// Sleeps while the word holds `val`, until a wake whose mask shares a bit with `mask`.
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn ww_futex_wait(
     clock: c_int,
 ) -> c_long {
     // SAFETY: forwards this function's own contract, which is that of the raw interface's function.
-    answer(unsafe { door::futex_wait(uaddr, val, mask, flags, time(abs_timeout), clock) })
+    answer(unsafe { raw::futex_wait(uaddr, val, mask, flags, time(abs_timeout), clock) })
 }
 
 /// Wakes up to `nr` of the threads that wait on the word with a mask that shares a bit with `mask`.
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn ww_futex_wake(
 ) -> c_long {
     // SAFETY: forwards this function's own contract: the raw interface requires only the pair of
     // words, and that only with NUMA.
-    answer(unsafe { door::futex_wake(uaddr, mask, nr, flags) })
+    answer(unsafe { raw::futex_wake(uaddr, mask, nr, flags) })
 }
 
 /// If the first word still holds its value: wakes up to `nr_wake` of its waiters, and moves up to
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn ww_futex_requeue(
 ) -> c_long {
     // SAFETY: forwards this function's own contract. The two entry types have the same layout
     // (asserted above).
-    answer(unsafe { door::futex_requeue(pair.cast(), flags, nr_wake, nr_requeue) })
+    answer(unsafe { raw::futex_requeue(pair.cast(), flags, nr_wake, nr_requeue) })
 }
 
 /// Sleeps while each of `nr` words (at most `WW_WAITV_MAX`) holds its value, until one of them is
@@ -189,7 +189,7 @@ pub unsafe extern "C" fn ww_futex_waitv(
 ) -> c_long {
     // SAFETY: forwards this function's own contract. The two entry types have the same layout
     // (asserted above).
-    answer(unsafe { door::futex_waitv(waiters.cast(), nr, flags, time(abs_timeout), clock) })
+    answer(unsafe { raw::futex_waitv(waiters.cast(), nr, flags, time(abs_timeout), clock) })
 }
 
 /// Changes the second word and wakes up to `nr` waiters of the first word. If the comparison holds
@@ -229,5 +229,5 @@ pub unsafe extern "C" fn ww_futex_wake_op(
 ) -> c_long {
     // SAFETY: forwards this function's own contract, which is that of the raw interface's function:
     // a word that is valid for `ww_futex_wait` can be changed.
-    answer(unsafe { door::futex_wake_op(uaddr, nr, uaddr2, nr2, op, oparg, cmp, cmparg, flags) })
+    answer(unsafe { raw::futex_wake_op(uaddr, nr, uaddr2, nr2, op, oparg, cmp, cmparg, flags) })
 }

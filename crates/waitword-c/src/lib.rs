@@ -1,4 +1,4 @@
-//! The C ABI of waitword: thin wrappers. The futex calls wrap `waitword::door`, which already takes
+//! The C ABI of waitword: thin wrappers. The futex calls wrap `waitword::raw`, which already takes
 //! the arguments of futex(2) and futex2. The locks wrap the crate's raw locks, which report
 //! everything that POSIX asks for.
 //!
@@ -55,7 +55,7 @@ mod call;
 use core::ffi::c_long;
 use core::mem::{align_of, offset_of, size_of};
 use libc::timespec;
-use waitword_core::door::{Errno, Timespec};
+use waitword_core::raw::{Errno, Timespec};
 
 /// A result as C expects it: the count, or -1 with `errno` set. Leaves `errno` alone on success.
 fn answer(result: Result<usize, Errno>) -> c_long {

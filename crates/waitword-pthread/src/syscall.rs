@@ -48,7 +48,7 @@ use crate::mode;
 use core::arch::global_asm;
 use core::cell::Cell;
 use core::ffi::{c_int, c_long};
-use waitword::door::Errno;
+use waitword::raw::Errno;
 
 /// Whether a word can be read. The address may be arbitrary.
 pub(crate) fn can_be_read(address: usize) -> bool {

@@ -11,7 +11,7 @@ use crate::lock::{
 use crate::sys::clock::Deadline;
 use crate::{Error, stats};
 
-pub use crate::door::classic::{answer_of_pi, futex_interruptible};
+pub use crate::raw::classic::{answer_of_pi, futex_interruptible};
 pub use crate::lock::condvar::Wakeup;
 pub use crate::lock::interrupter::{Interrupter, SetAside};
 pub use crate::lock::mutex::{GivenBack, LateWaiter};

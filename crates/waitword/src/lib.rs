@@ -77,7 +77,7 @@
 //! | sleep on up to 128 words of any size | [`wait_any`] |
 //! | do any of this across processes | [`Futex::shared`] instead of [`Futex::private`] |
 //! | choose the NUMA node of the waiters | [`Futex::numa`] |
-//! | have futex(2)'s or futex2's own arguments and answers | [`door`] |
+//! | have futex(2)'s or futex2's own arguments and answers | [`raw`] |
 //!
 //! All users of a word must use this crate for it. A kernel futex call on a private word does not
 //! find its waiters.
@@ -167,7 +167,7 @@ cfg_if! {
         #[path = "deadlock/none.rs"]
         mod deadlock;
         #[cfg(not(loom))]
-        pub mod door;
+        pub mod raw;
         #[cfg(not(loom))]
         pub mod spin;
         #[cfg(not(loom))]

@@ -44,7 +44,7 @@ use program::{
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use run::{Event, compare, run};
-use sides::kernel::{Door, Kernel, has_futex2, words_in_different_buckets};
+use sides::kernel::{Interface, Kernel, has_futex2, words_in_different_buckets};
 use sides::{ROOM, Side, Words, World, ours};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -87,18 +87,18 @@ impl Comparison {
     /// Runs `program` on every side. Differences are an error.
     fn compare(&self, program: &Program) -> Result<(), TestCaseError> {
         self.watchdog.pat();
-        let kernel = |door| -> Arc<dyn Side> {
+        let kernel = |interface| -> Arc<dyn Side> {
             Arc::new(Kernel {
-                door,
+                interface,
                 world: self.world,
                 words: self.kernel_words.clone(),
             })
         };
-        let reference = kernel(Door::Classic);
+        let reference = kernel(Interface::Classic);
         let expected = self.run(program, &reference);
         let mut others = Vec::new();
         if has_futex2() {
-            others.push(kernel(Door::Futex2));
+            others.push(kernel(Interface::Futex2));
         }
         for &width in self.widths {
             let words = self.place(program, width);

@@ -10,7 +10,7 @@
 //! ```text
 //!   program ──► a side: fn(number, six arguments) -> answer ──► events ─┐
 //!                 the kernel                                            │
-//!                 waitword::door                                        ├── the same
+//!                 waitword::raw                                        ├── the same
 //!                 libwaitword.so             (if named)                 │
 //!                 `syscall` of the drop-in   (if named)                ─┘
 //! ```
@@ -129,10 +129,10 @@ fn fuzz(test: &'static str, others: Vec<Arc<dyn Side>>, contents: Contents) {
 }
 
 #[test]
-fn fuzz_the_doors() {
-    let sides = [Some(sides::doors()), sides::c_library()];
+fn fuzz_the_raw_interface() {
+    let sides = [Some(sides::raw_interface()), sides::c_library()];
     fuzz(
-        "fuzz_the_doors",
+        "fuzz_the_raw_interface",
         sides.into_iter().flatten().collect(),
         Contents::default(),
     );
@@ -158,7 +158,7 @@ fn fuzz_inheriting() {
         inheriting: true,
         ..Contents::default()
     };
-    let sides = [Some(sides::doors()), sides::c_library(), sides::drop_in()];
+    let sides = [Some(sides::raw_interface()), sides::c_library(), sides::drop_in()];
     fuzz(
         "fuzz_inheriting",
         sides.into_iter().flatten().collect(),

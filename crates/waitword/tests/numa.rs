@@ -14,7 +14,7 @@ use support::atomic::Atomic;
 use support::cases::{Calls, Case, PAST, Time, VALUE, case, check};
 use support::crew::Crew;
 use support::watchdog::watch;
-use waitword::door::{NUMA, SIZE_U8, SIZE_U16, SIZE_U32, SIZE_U64, Waitv};
+use waitword::raw::{NUMA, SIZE_U8, SIZE_U16, SIZE_U32, SIZE_U64, Waitv};
 use waitword::{Deadline, Error, Futex, NumaWord, Op, WakeOp, probe, wait_any};
 
 /// A word that holds `value`, with this node, -1 or another.

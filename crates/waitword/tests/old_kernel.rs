@@ -23,7 +23,7 @@ use std::thread;
 use std::time::Duration;
 use waitword::probe::{self, Support};
 use waitword::{
-    Deadline, Error, Futex, LockError, PosixFlavour, PosixMutexOptions, RawCondvar, Scope, door,
+    Deadline, Error, Futex, LockError, PosixFlavour, PosixMutexOptions, RawCondvar, Scope, raw,
     wait_any,
 };
 
@@ -91,7 +91,7 @@ fn soon() -> Deadline {
 #[test]
 fn the_probes_say_so() {
     on_an_old_kernel("the_probes_say_so", || {
-        let missing = Support::No(waitword::door::Errno::NOSYS);
+        let missing = Support::No(waitword::raw::Errno::NOSYS);
         assert_eq!(probe::futex(), Support::Yes);
         for support in [
             probe::futex_waitv(),
@@ -104,7 +104,7 @@ fn the_probes_say_so() {
         }
         assert_eq!(
             probe::private_hash_slots(),
-            Err(waitword::door::Errno::INVAL)
+            Err(waitword::raw::Errno::INVAL)
         );
     });
 }
@@ -152,11 +152,11 @@ fn what_needs_futex_waitv_is_refused_and_the_rest_works() {
 fn the_door_has_futex2_where_the_kernel_has_not() {
     on_an_old_kernel("the_door_has_futex2_where_the_kernel_has_not", || {
         let wide = AtomicU64::new(0);
-        let flags = door::SIZE_U64 | door::PRIVATE;
+        let flags = raw::SIZE_U64 | raw::PRIVATE;
         thread::scope(|scope| {
             // SAFETY: the word outlives the calls.
             let waiter = scope.spawn(|| unsafe {
-                door::futex_wait(
+                raw::futex_wait(
                     wide.as_ptr().cast(),
                     0,
                     u64::MAX,
@@ -167,7 +167,7 @@ fn the_door_has_futex2_where_the_kernel_has_not() {
             });
             until_waiting(&wide, 1);
             // SAFETY: as above.
-            let woken = unsafe { door::futex_wake(wide.as_ptr().cast(), u64::MAX, 1, flags) };
+            let woken = unsafe { raw::futex_wake(wide.as_ptr().cast(), u64::MAX, 1, flags) };
             assert_eq!(woken, Ok(1));
             assert_eq!(waiter.join().unwrap(), Ok(0));
         });

@@ -3,7 +3,7 @@
 use super::{Arguments, Errno, memory};
 use core::ptr::with_exposed_provenance_mut;
 use waitword::abi_support::Interrupter;
-use waitword::door::Timespec;
+use waitword::raw::Timespec;
 
 const WAIT: usize = 0;
 const WAKE: usize = 1;

@@ -3,7 +3,7 @@
 use super::{Arguments, Errno, FUTEX_REQUEUE, FUTEX_WAIT, FUTEX_WAITV, FUTEX_WAKE, memory};
 use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use waitword::WAIT_ANY_MAX;
-use waitword::door::{self, PRIVATE, SIZE_U32, Timespec, Waitv};
+use waitword::raw::{self, PRIVATE, SIZE_U32, Timespec, Waitv};
 
 /// Which side serves a word, by its flags.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub(super) unsafe fn call(number: usize, arguments: &Arguments) -> Result<usize,
     // call; `is_ours` has seen that the lists, times and words that are read are mapped.
     unsafe {
         match number {
-            FUTEX_WAIT => door::futex_wait(
+            FUTEX_WAIT => raw::futex_wait(
                 with_exposed_provenance_mut(first),
                 second as u64,
                 third as u64,
@@ -106,19 +106,19 @@ pub(super) unsafe fn call(number: usize, arguments: &Arguments) -> Result<usize,
                 with_exposed_provenance(fifth),
                 sixth as i32,
             ),
-            FUTEX_WAKE => door::futex_wake(
+            FUTEX_WAKE => raw::futex_wake(
                 with_exposed_provenance_mut(first),
                 second as u64,
                 third as i32,
                 fourth as u32,
             ),
-            FUTEX_REQUEUE => door::futex_requeue(
+            FUTEX_REQUEUE => raw::futex_requeue(
                 with_exposed_provenance(first),
                 second as u32,
                 third as i32,
                 fourth as i32,
             ),
-            _ => door::futex_waitv(
+            _ => raw::futex_waitv(
                 with_exposed_provenance(first),
                 second as u32,
                 third as u32,

@@ -23,7 +23,7 @@ mod threads;
 mod until;
 
 use crate::fault::Fault;
-use crate::scenario::{Scenario, door, scenario};
+use crate::scenario::{Scenario, raw, scenario};
 
 pub(crate) static ALL: [Scenario; 12] = [
     Scenario {
@@ -93,6 +93,6 @@ pub(crate) static ALL: [Scenario; 12] = [
         "raw-futex",
         "Batons go round by each operation of futex(2) and futex2, called through `syscall`, on private and on shared words: \
          none is lost",
-        door::run,
+        raw::run,
     ),
 ];

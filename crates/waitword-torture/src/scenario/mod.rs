@@ -5,7 +5,7 @@ mod atomic_wait;
 mod barrier;
 mod cond;
 mod condvar;
-pub(crate) mod door;
+pub(crate) mod raw;
 mod events;
 pub(crate) mod exec;
 mod fork;
@@ -156,9 +156,9 @@ static ALL: [Scenario; 26] = [
         wait_any::run,
     ),
     scenario(
-        "door",
+        "raw",
         "futex(2) and futex2 by their own calls, on shared words mixed with the kernel's: a baton comes round",
-        door::run,
+        raw::run,
     ),
     Scenario {
         // Real-time threads are queued before others.

@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         .collect();
     // Scenarios in which a single wake that is left out stops a thread forever.
     for name in
-        "ring wait_any condvar shared mutex rwlock cond semaphore events once atomic robust across door"
+        "ring wait_any condvar shared mutex rwlock cond semaphore events once atomic robust across raw"
             .split(' ')
     {
         let test =

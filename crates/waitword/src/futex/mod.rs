@@ -2,7 +2,7 @@
 //! on them.
 //!
 //! Each file has two layers: a method of [`Futex`], in which the type system rules out most
-//! mistakes, and a function on [`RawFutex`]. The raw futex interface (`door`) also calls the
+//! mistakes, and a function on [`RawFutex`]. The raw futex interface (`raw`) also calls the
 //! latter, after it has checked what a C caller passed.
 
 #[cfg(not(loom))]

@@ -5,7 +5,7 @@ use core::fmt;
 /// An error number of the kernel.
 ///
 /// ```
-/// use waitword::door::Errno;
+/// use waitword::raw::Errno;
 ///
 /// assert_eq!(Errno::AGAIN.raw_os_error(), 11);
 /// assert_eq!(Errno::from_raw_os_error(22), Errno::INVAL);

@@ -377,7 +377,7 @@ pub struct Waitv {
     pub val: u64,
     /// The address of the word.
     pub uaddr: u64,
-    /// Size and kind of the word: [`door::SIZE_U32`](crate::door::SIZE_U32) and the like.
+    /// Size and kind of the word: [`raw::SIZE_U32`](crate::raw::SIZE_U32) and the like.
     pub flags: u32,
     /// Zero.
     pub reserved: u32,

@@ -8,17 +8,17 @@ use crate::support::memory::Mapping;
 use crate::support::{Answer, kernel, kernel_has};
 use std::sync::Arc;
 use syscalls::Sysno;
-use waitword::door::{SIZE_U32, Waitv};
+use waitword::raw::{SIZE_U32, Waitv};
 
 /// The kernel's interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Door {
+pub(crate) enum Interface {
     Classic,
     Futex2,
 }
 
 pub(crate) struct Kernel {
-    pub(crate) door: Door,
+    pub(crate) interface: Interface,
     pub(crate) world: World,
     pub(crate) words: Words,
 }
@@ -76,7 +76,7 @@ const CLOCK_REALTIME: i32 = 256;
 
 impl Side for Kernel {
     fn name(&self) -> String {
-        format!("the kernel's {:?} {:?}", self.world, self.door)
+        format!("the kernel's {:?} {:?}", self.world, self.interface)
     }
 
     fn words(&self) -> &Words {
@@ -88,7 +88,7 @@ impl Side for Kernel {
     }
 
     fn wait(&self, word: usize, expected: u64, mask: u64, limit: Limit) -> Answer {
-        if self.door == Door::Futex2 {
+        if self.interface == Interface::Futex2 {
             let limit = absolute(limit);
             let time = pointer(limit.as_ref().map(|(_, time)| time));
             let clock = clock_id(limit.map(|(clock, _)| clock)) as usize;
@@ -133,9 +133,9 @@ impl Side for Kernel {
     }
 
     fn wake(&self, word: usize, count: i32, mask: u64) -> Answer {
-        match self.door {
-            Door::Classic => self.futex(word, WAKE_BITSET, count as u64, 0, word, mask as u32),
-            Door::Futex2 => {
+        match self.interface {
+            Interface::Classic => self.futex(word, WAKE_BITSET, count as u64, 0, word, mask as u32),
+            Interface::Futex2 => {
                 let (mask, count) = (mask as usize, count.max(1) as usize);
                 let arguments = [self.address(word), mask, count, self.flags() as usize, 0, 0];
                 kernel(Sysno::futex_wake, arguments)
@@ -151,9 +151,9 @@ impl Side for Kernel {
         moved: i32,
         expected: Option<u64>,
     ) -> Answer {
-        match (self.door, expected) {
-            (Door::Classic, None) => self.futex(from, REQUEUE, wake as u64, moved as usize, to, 0),
-            (Door::Classic, Some(value)) => self.futex(
+        match (self.interface, expected) {
+            (Interface::Classic, None) => self.futex(from, REQUEUE, wake as u64, moved as usize, to, 0),
+            (Interface::Classic, Some(value)) => self.futex(
                 from,
                 CMP_REQUEUE,
                 wake as u64,
@@ -162,7 +162,7 @@ impl Side for Kernel {
                 value as u32,
             ),
             // There is no requeue without a comparison.
-            (Door::Futex2, expected) => {
+            (Interface::Futex2, expected) => {
                 let expected = expected.unwrap_or_else(|| self.load(from));
                 let pair = [self.entry(from, expected), self.entry(to, 0)];
                 let pair = pair.as_ptr().expose_provenance();

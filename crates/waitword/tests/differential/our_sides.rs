@@ -11,7 +11,7 @@ use std::ptr::{self, with_exposed_provenance};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use std::time::Duration;
-use waitword::door::{self, Errno, Waitv};
+use waitword::raw::{self, Errno, Waitv};
 use waitword::{Cmp, Deadline, Error, Expecting, Futex, Mask, Op, WaitOptions, WakeOp, wait_any};
 
 /// All interfaces of the library at this width.
@@ -39,7 +39,7 @@ fn answer(result: Result<usize, Errno>) -> Answer {
     result.map_err(Errno::raw_os_error)
 }
 
-/// `door::futex`.
+/// `raw::futex`.
 struct Classic {
     world: World,
     words: Words,
@@ -67,13 +67,13 @@ impl Classic {
         let op = op | self.world.flag();
         let [word, second] = [word, second].map(|word| self.words.address(word).cast());
         // SAFETY: mapped words, and a time that is alive or null.
-        answer(unsafe { door::futex(word, op, val as u32, time, second, val3) })
+        answer(unsafe { raw::futex(word, op, val as u32, time, second, val3) })
     }
 }
 
 impl Side for Classic {
     fn name(&self) -> String {
-        format!("our {:?} classic door", self.world)
+        format!("our {:?} classic interface", self.world)
     }
 
     fn words(&self) -> &Words {
@@ -144,7 +144,7 @@ impl Side for Classic {
     }
 }
 
-/// `door::futex_wait` and the other futex2 calls.
+/// `raw::futex_wait` and the other futex2 calls.
 struct Futex2 {
     world: World,
     words: Words,
@@ -175,7 +175,7 @@ fn waitv(words: &Words, world: World, entries: &[(usize, u64)], limit: Limit) ->
         .map_or(ptr::null(), |(_, time)| ptr::from_ref(time));
     let clock = clock_id(limit.map(|(clock, _)| clock));
     // SAFETY: mapped words, and a time that is alive or null.
-    answer(unsafe { door::futex_waitv(entries.as_ptr(), entries.len() as u32, 0, time, clock) })
+    answer(unsafe { raw::futex_waitv(entries.as_ptr(), entries.len() as u32, 0, time, clock) })
 }
 
 impl Futex2 {
@@ -191,7 +191,7 @@ impl Futex2 {
 impl Side for Futex2 {
     fn name(&self) -> String {
         format!(
-            "our {:?} futex2 door at {} bits",
+            "our {:?} futex2 interface at {} bits",
             self.world, self.words.width.0
         )
     }
@@ -211,7 +211,7 @@ impl Side for Futex2 {
         let time = with_exposed_provenance(time);
         // SAFETY: a mapped word, and a time that is alive or null.
         answer(unsafe {
-            door::futex_wait(
+            raw::futex_wait(
                 self.address(word),
                 expected,
                 mask,
@@ -228,7 +228,7 @@ impl Side for Futex2 {
 
     fn wake(&self, word: usize, count: i32, mask: u64) -> Answer {
         // SAFETY: a mapped word.
-        answer(unsafe { door::futex_wake(self.address(word), mask, count.max(1), self.flags()) })
+        answer(unsafe { raw::futex_wake(self.address(word), mask, count.max(1), self.flags()) })
     }
 
     fn requeue(
@@ -242,7 +242,7 @@ impl Side for Futex2 {
         let expected = expected.unwrap_or_else(|| self.load(from));
         let pair = [(from, expected), (to, 0)].map(|named| entry(&self.words, self.world, named));
         // SAFETY: mapped words.
-        answer(unsafe { door::futex_requeue(pair.as_ptr(), 0, wake, moved) })
+        answer(unsafe { raw::futex_requeue(pair.as_ptr(), 0, wake, moved) })
     }
 
     fn wake_op(
@@ -256,7 +256,7 @@ impl Side for Futex2 {
         let (shift, operand) = change.operand.at(self.width());
         // SAFETY: mapped words.
         answer(unsafe {
-            door::futex_wake_op(
+            raw::futex_wake_op(
                 self.address(first),
                 count.max(1),
                 self.address(second),

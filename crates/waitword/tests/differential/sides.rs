@@ -13,7 +13,7 @@ use crate::support::memory::Mapping;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
-use waitword::door::Timespec;
+use waitword::raw::Timespec;
 
 /// Operations on the words of a program. Counts are futex(2)'s, where a wake of 0 wakes one.
 pub(crate) trait Side: Send + Sync {

@@ -5,8 +5,8 @@ use super::memory::Memory;
 use super::program::{Address, Call, List, Said, Time, Value};
 use rustix::time::{ClockId, clock_gettime};
 use syscalls::Sysno;
-use waitword::door::Timespec;
-use waitword::door::Waitv;
+use waitword::raw::Timespec;
+use waitword::raw::Waitv;
 
 const CLOCK_REALTIME_FLAG: i32 = 256;
 const PRIVATE: u32 = 128;

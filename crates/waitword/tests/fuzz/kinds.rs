@@ -2,7 +2,7 @@
 //!
 //! Plain waiters and waiters with priority inheritance must not wait on one word at the same time:
 //! the kernel's behaviour then depends on the order of their arrival, and the library's cannot
-//! (`door/pi.rs`). A step that would mix them is left out. So is a step that would move waiters
+//! (`raw/pi.rs`). A step that would mix them is left out. So is a step that would move waiters
 //! with priority inheritance to a word where plain ones wait, if the thread of one of them holds
 //! that word: if that waiter comes first, the kernel returns EDEADLK, and the library EINVAL.
 

@@ -3,7 +3,7 @@
 
 use super::Comparison;
 use super::program::Program;
-use super::sides::{Side, doors, has_futex2};
+use super::sides::{Side, has_futex2, raw_interface};
 use super::strategies::{Contents, programs};
 use crate::support::Answer;
 use crate::support::fuzz::Fuzz;
@@ -16,7 +16,7 @@ type Defect = fn(Sysno, [usize; 6]) -> [usize; 6];
 
 /// The raw futex interface, with a defect in front of it.
 struct Defective {
-    doors: Arc<dyn Side>,
+    raw: Arc<dyn Side>,
     defect: Defect,
 }
 
@@ -30,7 +30,7 @@ impl Side for Defective {
     }
 
     fn call(&self, call: Sysno, arguments: [usize; 6]) -> Answer {
-        self.doors.call(call, (self.defect)(call, arguments))
+        self.raw.call(call, (self.defect)(call, arguments))
     }
 }
 
@@ -101,7 +101,7 @@ fn each_planted_defect_is_found_and_shrunk() {
     let in_futex2 = has_futex2().then_some(DEFECTS_IN_FUTEX2);
     for (name, steps, defect) in DEFECTS.into_iter().chain(in_futex2.into_iter().flatten()) {
         let side = Defective {
-            doors: doors(),
+            raw: raw_interface(),
             defect,
         };
         let comparison = Comparison::new(

@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_int, c_long, c_uint, c_void};
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use std::sync::Arc;
 use syscalls::Sysno;
-use waitword::door::{self, Errno, Timespec, Waitv};
+use waitword::raw::{self, Errno, Timespec, Waitv};
 
 /// A system call, and its answer.
 pub(crate) trait Side: Send + Sync {
@@ -39,8 +39,8 @@ impl Side for Kernel {
     }
 }
 
-/// `waitword::door`.
-pub(crate) fn doors() -> Arc<dyn Side> {
+/// `waitword::raw`.
+pub(crate) fn raw_interface() -> Arc<dyn Side> {
     Arc::new(Doors)
 }
 
@@ -48,7 +48,7 @@ struct Doors;
 
 impl Side for Doors {
     fn name(&self) -> &'static str {
-        "waitword::door"
+        "waitword::raw"
     }
 
     fn in_our_table(&self) -> bool {
@@ -63,21 +63,21 @@ impl Side for Doors {
             match call {
                 Sysno::futex => {
                     let (first, second) = (word(a).cast(), word(e).cast());
-                    door::futex(first, b as i32, c as u32, d, second, f as u32)
+                    raw::futex(first, b as i32, c as u32, d, second, f as u32)
                 }
                 Sysno::futex_wait => {
                     let time = with_exposed_provenance(e);
-                    door::futex_wait(word(a), b as u64, c as u64, d as u32, time, f as i32)
+                    raw::futex_wait(word(a), b as u64, c as u64, d as u32, time, f as i32)
                 }
-                Sysno::futex_wake => door::futex_wake(word(a), b as u64, c as i32, d as u32),
+                Sysno::futex_wake => raw::futex_wake(word(a), b as u64, c as i32, d as u32),
                 Sysno::futex_requeue => {
                     let list = with_exposed_provenance(a);
-                    door::futex_requeue(list, b as u32, c as i32, d as i32)
+                    raw::futex_requeue(list, b as u32, c as i32, d as i32)
                 }
                 _ => {
                     let list = with_exposed_provenance(a);
                     let time = with_exposed_provenance(d);
-                    door::futex_waitv(list, b as u32, c as u32, time, e as i32)
+                    raw::futex_waitv(list, b as u32, c as u32, time, e as i32)
                 }
             }
         };

@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use syscalls::Sysno;
-use waitword::door::Timespec;
-use waitword::door::{self, Errno, PRIVATE, SIZE_U32, Waitv};
+use waitword::raw::Timespec;
+use waitword::raw::{self, Errno, PRIVATE, SIZE_U32, Waitv};
 
 /// The target of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl Calls {
                     with_exposed_provenance_mut(word),
                     with_exposed_provenance_mut(second),
                 );
-                door::futex(word, op, val, time, second, val3)
+                raw::futex(word, op, val, time, second, val3)
             }),
         }
     }
@@ -173,7 +173,7 @@ impl Calls {
                     with_exposed_provenance_mut(word),
                     with_exposed_provenance(time),
                 );
-                door::futex_wait(word, val, mask, flags, time, clock)
+                raw::futex_wait(word, val, mask, flags, time, clock)
             }),
         })
     }
@@ -187,7 +187,7 @@ impl Calls {
             ),
             // SAFETY: as above.
             To::Ours => ours(unsafe {
-                door::futex_wake(with_exposed_provenance_mut(word), mask, count, flags)
+                raw::futex_wake(with_exposed_provenance_mut(word), mask, count, flags)
             }),
         }
     }
@@ -206,7 +206,7 @@ impl Calls {
             ),
             // SAFETY: as above; null or two entries.
             To::Ours => ours(unsafe {
-                door::futex_requeue(with_exposed_provenance(list), flags, wake, moved)
+                raw::futex_requeue(with_exposed_provenance(list), flags, wake, moved)
             }),
         }
     }
@@ -248,7 +248,7 @@ impl Calls {
             // SAFETY: as above; a wrong count is one that is refused.
             To::Ours => ours(unsafe {
                 let (list, time) = (with_exposed_provenance(list), with_exposed_provenance(time));
-                door::futex_waitv(list, count, flags, time, clock)
+                raw::futex_waitv(list, count, flags, time, clock)
             }),
         })
     }

@@ -7,7 +7,7 @@ use crate::support::{Answer, kernel, kernel_has};
 use std::sync::Arc;
 use std::time::Duration;
 use syscalls::Sysno;
-use waitword::door::{self, Errno, PRIVATE, SIZE_U32};
+use waitword::raw::{self, Errno, PRIVATE, SIZE_U32};
 
 const WAIT: i32 = 0;
 const WAKE: i32 = 1;
@@ -29,7 +29,7 @@ impl Side {
         if self.ours {
             // SAFETY: mapped words.
             let answer = unsafe {
-                door::futex(first, op, count as u32, second_count as usize, second, val3)
+                raw::futex(first, op, count as u32, second_count as usize, second, val3)
             };
             return answer.map_err(Errno::raw_os_error);
         }
@@ -53,7 +53,7 @@ impl Side {
         let (mask, flags) = (u32::MAX.into(), SIZE_U32 | self.private);
         if self.ours {
             // SAFETY: a mapped word.
-            let answer = unsafe { door::futex_wake(word.cast(), mask, count, flags) };
+            let answer = unsafe { raw::futex_wake(word.cast(), mask, count, flags) };
             return answer.map_err(Errno::raw_os_error);
         }
         let word = word.expose_provenance();
@@ -130,7 +130,7 @@ const FUTEX2_ROWS: &[Row] = &[
 
 #[test]
 fn counts_of_nothing() {
-    let _watchdog = watch("door::counts::counts_of_nothing");
+    let _watchdog = watch("raw::counts::counts_of_nothing");
     waitword::spin::set_budget(Duration::ZERO);
     let mut crew = Crew::new(3);
     for ours in [false, true] {
@@ -188,7 +188,7 @@ fn wake_all(side: &Side, word: *mut u32) -> usize {
     let count = i32::MAX as u32;
     if side.ours {
         // SAFETY: a mapped word.
-        return unsafe { door::futex(word, op, count, 0, word, 0) }.unwrap();
+        return unsafe { raw::futex(word, op, count, 0, word, 0) }.unwrap();
     }
     let word = word.expose_provenance();
     kernel(

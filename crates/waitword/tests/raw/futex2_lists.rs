@@ -8,11 +8,11 @@ use crate::support::watchdog::watch;
 use libc::{CLOCK_MONOTONIC as MONOTONIC, CLOCK_REALTIME as REALTIME};
 use libc::{EAGAIN, EFAULT, EINVAL, ETIMEDOUT};
 use syscalls::Sysno;
-use waitword::door::{PRIVATE, Waitv};
+use waitword::raw::{PRIVATE, Waitv};
 
 #[test]
 fn requeues() {
-    let _watchdog = watch("door::futex2::requeues");
+    let _watchdog = watch("raw::futex2::requeues");
     check(&requeue_cases(), SIZES);
 }
 
@@ -125,7 +125,7 @@ fn requeue_cases() -> Vec<Case> {
 
 #[test]
 fn waits_for_many() {
-    let _watchdog = watch("door::futex2::waits_for_many");
+    let _watchdog = watch("raw::futex2::waits_for_many");
     check(&waitv_by_argument(), SIZES);
     check(&waitv_by_entry(), SIZES);
 }

@@ -3,11 +3,11 @@
 use super::{SIZES, UNKNOWN_FLAGS};
 use crate::support::cases::VALUE;
 use crate::support::watchdog::watch;
-use waitword::door::{self, Errno, PRIVATE};
+use waitword::raw::{self, Errno, PRIVATE};
 
 #[test]
 fn wake_ops() {
-    let _watchdog = watch("door::futex2::wake_ops");
+    let _watchdog = watch("raw::futex2::wake_ops");
     for &size in SIZES {
         for private in [PRIVATE, 0] {
             wake_ops_at(size, private);
@@ -31,7 +31,7 @@ fn wake_ops_at(size: u32, private: u32) {
     };
     let call = |first, second, op, operand, cmp, comparand, flags| {
         // SAFETY: words of this size, or bad addresses that the library recognises by their value.
-        unsafe { door::futex_wake_op(first, 1, second, 1, op, operand, cmp, comparand, flags) }
+        unsafe { raw::futex_wake_op(first, 1, second, 1, op, operand, cmp, comparand, flags) }
     };
     let flags = size | private;
     let null = std::ptr::null_mut();

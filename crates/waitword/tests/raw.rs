@@ -7,9 +7,9 @@
 
 mod support;
 
-#[path = "door/classic.rs"]
+#[path = "raw/classic.rs"]
 mod classic;
-#[path = "door/counts.rs"]
+#[path = "raw/counts.rs"]
 mod counts;
-#[path = "door/futex2.rs"]
+#[path = "raw/futex2.rs"]
 mod futex2;

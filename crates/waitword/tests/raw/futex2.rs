@@ -9,7 +9,7 @@ mod single;
 mod wake_op;
 
 use crate::support::cases::{Calls, VALUE};
-use waitword::door::{SIZE_U8, SIZE_U16, SIZE_U32, SIZE_U64};
+use waitword::raw::{SIZE_U8, SIZE_U16, SIZE_U32, SIZE_U64};
 
 const SIZES: &[u32] = &[SIZE_U8, SIZE_U16, SIZE_U32, SIZE_U64];
 const OTHER: u64 = VALUE + 1;

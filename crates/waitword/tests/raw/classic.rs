@@ -3,7 +3,7 @@
 use crate::support::cases::{Case, PAST, Time, VALUE, case, check};
 use crate::support::watchdog::watch;
 use libc::{EAGAIN, EFAULT, EINVAL, ENOSYS, ETIMEDOUT};
-use waitword::door::SIZE_U32;
+use waitword::raw::SIZE_U32;
 
 const WAIT: i32 = 0;
 const WAKE: i32 = 1;
@@ -32,7 +32,7 @@ const fn packed(op: u32, operand: u32, cmp: u32, comparand: u32) -> u32 {
 
 #[test]
 fn waits() {
-    let _watchdog = watch("door::classic::waits");
+    let _watchdog = watch("raw::classic::waits");
     check(&waits_by_address(), &[SIZE_U32]);
     check(&waits_by_time(), &[SIZE_U32]);
 }
@@ -147,7 +147,7 @@ fn waits_by_time() -> Vec<Case> {
 
 #[test]
 fn operations_and_clocks() {
-    let _watchdog = watch("door::classic::operations_and_clocks");
+    let _watchdog = watch("raw::classic::operations_and_clocks");
     check(
         &[
             case("wait on the wall clock", Err(ENOSYS), |c| {
@@ -206,7 +206,7 @@ fn operations_and_clocks() {
 
 #[test]
 fn wakes_and_requeues() {
-    let _watchdog = watch("door::classic::wakes_and_requeues");
+    let _watchdog = watch("raw::classic::wakes_and_requeues");
     check(&wakes(), &[SIZE_U32]);
     check(&requeues(), &[SIZE_U32]);
 }
@@ -312,7 +312,7 @@ fn requeues() -> Vec<Case> {
 
 #[test]
 fn wake_ops() {
-    let _watchdog = watch("door::classic::wake_ops");
+    let _watchdog = watch("raw::classic::wake_ops");
     check(&wake_op_cases(), &[SIZE_U32]);
 }
 

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::count::Count;
 use crate::spot::Spot;
 use std::ptr::{null, null_mut};
-use waitword::door::{self, Errno, PRIVATE, SIZE_U32, Timespec, Waitv};
+use waitword::raw::{self, Errno, PRIVATE, SIZE_U32, Timespec, Waitv};
 use waitword::{Scope, probe};
 
 const MEMBERS: usize = 4;
@@ -108,7 +108,7 @@ impl Named {
                     second,
                     val3,
                 )),
-                false => door::futex(first, op, val, fourth, second, val3),
+                false => raw::futex(first, op, val, fourth, second, val3),
             }
         }
     }
@@ -185,7 +185,7 @@ impl Named {
                             never,
                             clock,
                         )),
-                        false => door::futex_wait(word, 0, mask, flags, never, clock),
+                        false => raw::futex_wait(word, 0, mask, flags, never, clock),
                     }
                 }
             }
@@ -205,7 +205,7 @@ impl Named {
                             never,
                             clock,
                         )),
-                        false => door::futex_waitv(words, 2, 0, never, clock),
+                        false => raw::futex_waitv(words, 2, 0, never, clock),
                     }
                 }
             }
@@ -250,7 +250,7 @@ impl Named {
                 unsafe {
                     match actor.calls() {
                         true => answered(libc::syscall(FUTEX2_WAKE, word, mask, 1_i32, flags)),
-                        false => door::futex_wake(word, mask, 1, flags),
+                        false => raw::futex_wake(word, mask, 1, flags),
                     }
                 }
             }
@@ -271,7 +271,7 @@ impl Named {
                         true => {
                             answered(libc::syscall(FUTEX2_REQUEUE, words, 0_u32, 0_i32, i32::MAX))
                         }
-                        false => door::futex_requeue(words, 0, 0, i32::MAX),
+                        false => raw::futex_requeue(words, 0, 0, i32::MAX),
                     }
                 }?;
                 detour.futex(actor, libc::FUTEX_WAKE, ALL, 0, null_mut(), 0)

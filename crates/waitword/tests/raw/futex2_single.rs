@@ -14,7 +14,7 @@ fn wait(c: &Calls, word: usize, val: u64, time: Time) -> Result<usize, i32> {
 
 #[test]
 fn waits() {
-    let _watchdog = watch("door::futex2::waits");
+    let _watchdog = watch("raw::futex2::waits");
     check(&waits_by_argument(), SIZES);
     check(&waits_by_time(), SIZES);
 }
@@ -145,7 +145,7 @@ fn waits_by_time() -> Vec<Case> {
 
 #[test]
 fn wakes() {
-    let _watchdog = watch("door::futex2::wakes");
+    let _watchdog = watch("raw::futex2::wakes");
     check(
         &[
             case("wake, nobody", Ok(0), |c| {
