@@ -16,7 +16,7 @@
 //!
 //! Where the drop-in is better, `judge.rs` gives the reason.
 
-#[path = "../../waitword/tests/support/arena.rs"]
+#[path = "../../../crates/waitword/tests/support/arena.rs"]
 mod arena;
 #[path = "pthread_bad_arguments/calls.rs"]
 mod calls;
@@ -24,7 +24,7 @@ mod calls;
 mod cases;
 #[path = "pthread_bad_arguments/functions.rs"]
 mod functions;
-#[path = "../../waitword/tests/support/harm.rs"]
+#[path = "../../../crates/waitword/tests/support/harm.rs"]
 mod harm;
 #[path = "pthread_bad_arguments/judge.rs"]
 mod judge;

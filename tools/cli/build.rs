@@ -9,9 +9,9 @@ use std::process::Command;
 
 /// The sources of the drop-in.
 const SOURCES: [&str; 5] = [
-    "../waitword",
-    "../waitword-abi",
-    "../waitword-pthread",
+    "../../crates/waitword",
+    "../../crates/waitword-abi",
+    "../../crates/waitword-pthread",
     "../../Cargo.toml",
     "../../Cargo.lock",
 ];

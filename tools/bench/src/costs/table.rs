@@ -139,7 +139,7 @@ process here, not preloaded. A woken thread is held before it continues, so only
 counted.
 
 Valgrind's Callgrind counts the same instructions (see the top of
-`crates/waitword-bench/src/costs.rs`).
+`tools/bench/src/costs.rs`).
 ";
 
 impl Table {

@@ -12,7 +12,7 @@
 
 #[path = "pthread_fuzz/child.rs"]
 mod child;
-#[path = "../../waitword/tests/support/fuzz.rs"]
+#[path = "../../../crates/waitword/tests/support/fuzz.rs"]
 mod fuzz;
 #[path = "raw_futex/support.rs"]
 #[allow(dead_code, reason = "this test uses a part of it")]

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(1500);
 /// The directory of the sources.
 const SOURCES: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/../waitword-pthread/conformance"
+    "/../../crates/waitword-pthread/conformance"
 );
 
 /// A program of the suite.

@@ -49,7 +49,7 @@ fn here() -> PathBuf {
 
 /// Compiles the program from this source. Returns the program's path.
 fn compile(source: &str) -> PathBuf {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates");
     let here = here();
     let name = source.split('.').next().unwrap();
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("pthread-{name}"));

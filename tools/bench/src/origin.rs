@@ -40,6 +40,7 @@ impl Origin {
             "--porcelain",
             "--",
             "crates",
+            "tools",
             "Cargo.toml",
             "Cargo.lock",
         ]);

@@ -7,9 +7,9 @@ use std::process::Command;
 /// The sources that a run tortures, or that it is built from.
 const SOURCES: [&str; 4] = [
     "src",
-    "../waitword/src",
-    "../waitword-abi/src",
-    "../waitword-pthread/src",
+    "../../crates/waitword/src",
+    "../../crates/waitword-abi/src",
+    "../../crates/waitword-pthread/src",
 ];
 
 fn main() {
