@@ -66,7 +66,8 @@ if [[ $action == uninstall ]]; then
     shopt -s nullglob
     found=(
         "$lib"/libwaitword.so "$lib"/libwaitword.so.* "$lib"/libwaitword.a
-        "$lib"/pkgconfig/waitword.pc "$include"/waitword.h "$include"/waitword.hpp "$include"/waitword/*.hpp
+        "$lib"/pkgconfig/waitword.pc "$include"/waitword.h "$include"/waitword.hpp
+        "$include"/waitword/*.hpp
     )
     for file in "${found[@]}"; do
         [[ -e $file || -L $file ]] || continue

@@ -200,13 +200,15 @@ fn nsync() -> bool {
 
 /// The C++ library itself, compiled as C++20 for the atomics' wait functions.
 fn cpp() -> bool {
-    let program = "extern \"C\" void waitword_cpp_atomic_new(void *);\nint main() { int mutex; waitword_cpp_atomic_new(&mutex); }\n";
+    let program = "extern \"C\" void waitword_cpp_atomic_new(void *);\n\
+                   int main() { int mutex; waitword_cpp_atomic_new(&mutex); }\n";
     shim("cpp", &cpp_as("c++20"), CPP_SHIM, program, &[])
 }
 
 /// Debian ships absl both ways.
 fn absl() -> bool {
-    let program = "extern \"C\" void waitword_absl_mu_lock(void *);\nint main() { long mu = 0; waitword_absl_mu_lock(&mu); }\n";
+    let program = "extern \"C\" void waitword_absl_mu_lock(void *);\n\
+                   int main() { long mu = 0; waitword_absl_mu_lock(&mu); }\n";
     shim("absl", &cpp_as("c++17"), ABSL_SHIM, program, ABSL)
 }
 
@@ -257,7 +259,8 @@ fn link_cpp(libraries: &[&str]) {
         println!("cargo::rustc-link-lib=dylib=m");
     } else {
         println!(
-            "cargo::warning=no static library for {}: C++ is linked dynamically, and `waitword run` starts more slowly",
+            "cargo::warning=no static library for {}: C++ is linked dynamically, \
+             and `waitword run` starts more slowly",
             missing.join(", ")
         );
         for name in libraries {

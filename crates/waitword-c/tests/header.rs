@@ -15,12 +15,14 @@ fn version_macros() -> String {
     ];
     format!(
         "\n\
-         /* The version of this header (ww_version() returns the library's). Compare it in #if as\n \
+         /* The version of this header (ww_version() returns the library's). \
+         Compare it in #if as\n \
          * WW_VERSION >= major * 1000000 + minor * 1000 + patch. */\n\
          #define WW_VERSION_MAJOR {major}\n\
          #define WW_VERSION_MINOR {minor}\n\
          #define WW_VERSION_PATCH {patch}\n\
-         #define WW_VERSION (WW_VERSION_MAJOR * 1000000 + WW_VERSION_MINOR * 1000 + WW_VERSION_PATCH)\n\
+         #define WW_VERSION \
+         (WW_VERSION_MAJOR * 1000000 + WW_VERSION_MINOR * 1000 + WW_VERSION_PATCH)\n\
          #define WW_VERSION_STRING \"{major}.{minor}.{patch}\""
     )
 }
@@ -102,7 +104,8 @@ fn header_is_current() {
         .take_while(|(a, b)| a == b)
         .count();
     panic!(
-        "include/waitword.h is not current: line {} is\n    {}\nand should be\n    {}\nRenew it with: {RENEW}",
+        "include/waitword.h is not current: line {} is\n    {}\nand should be\n    {}\n\
+         Renew it with: {RENEW}",
         line + 1,
         present.lines().nth(line).unwrap_or("(missing)"),
         generated.lines().nth(line).unwrap_or("(missing)"),

@@ -25,7 +25,11 @@ mod glibc {
     use super::{c_int, c_uint, pthread_barrier_t, pthread_barrierattr_t};
 
     crate::real::real! {
-        fn pthread_barrier_init(barrier: *mut pthread_barrier_t, attributes: *const pthread_barrierattr_t, count: c_uint) -> c_int;
+        fn pthread_barrier_init(
+            barrier: *mut pthread_barrier_t,
+            attributes: *const pthread_barrierattr_t,
+            count: c_uint
+        ) -> c_int;
         fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t) -> c_int;
         fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int;
     }

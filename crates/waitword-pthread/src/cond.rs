@@ -20,7 +20,9 @@
 //! | ours | ours, priority-inheriting | in the kernel, by priority; each signal wakes |
 //! | ours | the C library's | in our table; each signal wakes |
 //! | the C library's | the C library's | in the C library |
-//! | the C library's | ours | it becomes ours (`adopt`): a thread that waits with a private mutex waits in this process |
+//! | the C library's | ours | it becomes ours (1) |
+//!
+//! 1. By `adopt`: a thread that waits with a private mutex waits in this process.
 
 use crate::attributes::CondAttributes;
 use crate::call::{self, Call, Ended};
@@ -40,11 +42,23 @@ mod glibc {
     use super::{c_int, clockid_t, pthread_cond_t, pthread_condattr_t, pthread_mutex_t, timespec};
 
     crate::real::real! {
-        fn pthread_cond_init(cond: *mut pthread_cond_t, attributes: *const pthread_condattr_t) -> c_int;
+        fn pthread_cond_init(
+            cond: *mut pthread_cond_t,
+            attributes: *const pthread_condattr_t
+        ) -> c_int;
         fn pthread_cond_destroy(cond: *mut pthread_cond_t) -> c_int;
         fn pthread_cond_wait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t) -> c_int;
-        fn pthread_cond_timedwait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, until: *const timespec) -> c_int;
-        fn pthread_cond_clockwait(cond: *mut pthread_cond_t, mutex: *mut pthread_mutex_t, clock: clockid_t, until: *const timespec) -> c_int;
+        fn pthread_cond_timedwait(
+            cond: *mut pthread_cond_t,
+            mutex: *mut pthread_mutex_t,
+            until: *const timespec
+        ) -> c_int;
+        fn pthread_cond_clockwait(
+            cond: *mut pthread_cond_t,
+            mutex: *mut pthread_mutex_t,
+            clock: clockid_t,
+            until: *const timespec
+        ) -> c_int;
         fn pthread_cond_signal(cond: *mut pthread_cond_t) -> c_int;
         fn pthread_cond_broadcast(cond: *mut pthread_cond_t) -> c_int;
     }

@@ -7,15 +7,17 @@
 //!
 //! | object | ours | the C library's |
 //! |--------|------|-----------------|
-//! | mutex | private: normal, adaptive, recursive, error-checking, priority-inheriting | process-shared, robust, priority-protected |
+//! | mutex | private (1) | process-shared, robust, priority-protected |
 //! | condition variable | private | process-shared |
 //! | semaphore | private, unnamed | process-shared, named |
 //! | rwlock, barrier | private | process-shared |
-//! | spin lock | the two kinds cannot be distinguished: glibc's layout and protocol, our waiting | |
+//! | spin lock | the kinds cannot be distinguished: glibc's layout and protocol, our waiting | |
 //! | `pthread_once_t` | all | |
 //! | C11's `mtx_t`, `cnd_t`, `once_flag` | all: they are the same objects | |
 //! | raw futexes (`syscall`) | private words of 32 bits | the kernel's: shared words, PI |
 //! | all, in a process with `WAITWORD=off` | none | all |
+//!
+//! 1. If it is normal, adaptive, recursive, error-checking or priority-inheriting.
 //!
 //! Objects keep the C library's size and static initialisers. Attribute objects are the C library's
 //! own and are decoded here (`attributes.rs`). Objects of the C library go to its functions

@@ -5,8 +5,8 @@
 //! | `WAITWORD` | `on`, `off` | `off`: every call goes to the C library |
 //! | `WAITWORD_FUTEX` | `on`, `off` | `off`: raw futexes (`syscall`) go to the kernel |
 //! | `WAITWORD_MUTEX` | `adaptive`, `throughput`, `wait-wake` | how threads wait for mutexes |
-//! | `WAITWORD_SPIN_NS` | nanoseconds | the longest time that a thread stays awake before it sleeps |
-//! | `WAITWORD_SUMMARY` | `1`, or a file | a line at exit, on stderr or appended to the file (`summary.rs`) |
+//! | `WAITWORD_SPIN_NS` | nanoseconds | the longest that a thread stays awake before it sleeps |
+//! | `WAITWORD_SUMMARY` | `1`, or a file | a line at exit (`summary.rs`): on stderr, or appended |
 //!
 //! An empty value counts as unset. An invalid value is reported with a line on stderr and ignored.
 //!
@@ -23,7 +23,7 @@
 //! |--------|-----------|-------------|
 //! | UNDECIDED | decides | decides |
 //! | ON | yes | yes |
-//! | COUNTING: a summary is requested | yes, out of line | no, so that locks take the path that counts them |
+//! | COUNTING: a summary is requested | yes, out of line | no: locks take the path that counts |
 //! | OFF | no | no |
 
 mod settings;

@@ -7,17 +7,21 @@
 //! | 0 | [`RawPosixMutex`], 8 bytes | `__lock`, `__count` |
 //! | 12 | `users`: the number of condition-variable waits that use it | `__nusers` |
 //! | 16 | `kind` | `__kind` |
-//! | 20 | `more_levels`: levels of a recursive mutex beyond those that a raw mutex counts; belongs to the owner | `__spins` |
+//! | 20 | `more_levels`: levels of a recursive mutex (1) | `__spins` |
+//!
+//! 1. Those beyond the levels that a raw mutex counts. The field belongs to the owner.
 //!
 //! The kind lies at the same offset in both layouts and determines which library serves a mutex:
 //!
 //! | `kind` | mutex | served by |
 //! |--------|-------|-----------|
 //! | 0 | private and plain: all zeros is a free mutex | us |
-//! | 1, 2, 3 | from a static initialiser: recursive, error-checking, adaptive | us; becomes one of the other kinds on first use |
+//! | 1, 2, 3 | recursive, error-checking, adaptive: from a static initialiser | us (2) |
 //! | `MADE` and a type | recursive, error-checking or priority-inheriting, private | us |
 //! | bit 4, 6 or 7 | robust, priority-protected, process-shared | the C library |
 //! | all ones | destroyed | neither: `EINVAL` |
+//!
+//! 2. It becomes one of the other kinds on first use.
 
 use crate::attributes::{MutexAttributes, mutex_type};
 use crate::call::{self, Call, Ended};
@@ -35,11 +39,18 @@ mod glibc {
     use super::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
 
     crate::real::real! {
-        fn pthread_mutex_init(mutex: *mut pthread_mutex_t, attributes: *const pthread_mutexattr_t) -> c_int;
+        fn pthread_mutex_init(
+            mutex: *mut pthread_mutex_t,
+            attributes: *const pthread_mutexattr_t
+        ) -> c_int;
         fn pthread_mutex_destroy(mutex: *mut pthread_mutex_t) -> c_int;
         fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int;
         fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> c_int;
-        fn pthread_mutex_clocklock(mutex: *mut pthread_mutex_t, clock: clockid_t, until: *const timespec) -> c_int;
+        fn pthread_mutex_clocklock(
+            mutex: *mut pthread_mutex_t,
+            clock: clockid_t,
+            until: *const timespec
+        ) -> c_int;
         fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int;
     }
 }

@@ -8,10 +8,11 @@
 //! Some equally old names are not here, since the C library serves them under the drop-in too (and
 //! returns its own results):
 //!
-//! | name | |
-//! |------|---|
-//! | `pthread_mutex_consistent_np` | about robust mutexes, which are the C library's; for one of ours it returns `EINVAL`, as for any that is not robust |
-//! | `pthread_mutexattr_{get,set}robust_np`, `pthread_mutexattr_{get,set}kind_np`, `__pthread_mutexattr_{init,destroy,settype}` | attributes, which are the C library's |
+//! * `pthread_mutex_consistent_np`. It is about robust mutexes, which are the C library's. For one
+//!   of ours it returns `EINVAL`, as for any that is not robust.
+//! * `pthread_mutexattr_{get,set}robust_np`, `pthread_mutexattr_{get,set}kind_np` and
+//!   `__pthread_mutexattr_{init,destroy,settype}`. They are about attributes, which are the C
+//!   library's.
 
 use crate::once::Routine;
 use core::ffi::c_int;
@@ -32,18 +33,27 @@ macro_rules! old {
 }
 
 old! {
-    fn __pthread_mutex_init(mutex: *mut pthread_mutex_t, attributes: *const pthread_mutexattr_t) = crate::mutex::pthread_mutex_init;
+    fn __pthread_mutex_init(
+        mutex: *mut pthread_mutex_t,
+        attributes: *const pthread_mutexattr_t
+    ) = crate::mutex::pthread_mutex_init;
     fn __pthread_mutex_destroy(mutex: *mut pthread_mutex_t) = crate::mutex::pthread_mutex_destroy;
     fn __pthread_mutex_lock(mutex: *mut pthread_mutex_t) = crate::mutex::pthread_mutex_lock;
     fn __pthread_mutex_trylock(mutex: *mut pthread_mutex_t) = crate::mutex::pthread_mutex_trylock;
     fn __pthread_mutex_unlock(mutex: *mut pthread_mutex_t) = crate::mutex::pthread_mutex_unlock;
 
-    fn __pthread_rwlock_init(lock: *mut pthread_rwlock_t, attributes: *const pthread_rwlockattr_t) = crate::rwlock::pthread_rwlock_init;
-    fn __pthread_rwlock_destroy(lock: *mut pthread_rwlock_t) = crate::rwlock::pthread_rwlock_destroy;
+    fn __pthread_rwlock_init(
+        lock: *mut pthread_rwlock_t,
+        attributes: *const pthread_rwlockattr_t
+    ) = crate::rwlock::pthread_rwlock_init;
+    fn __pthread_rwlock_destroy(lock: *mut pthread_rwlock_t)
+        = crate::rwlock::pthread_rwlock_destroy;
     fn __pthread_rwlock_rdlock(lock: *mut pthread_rwlock_t) = crate::rwlock::pthread_rwlock_rdlock;
-    fn __pthread_rwlock_tryrdlock(lock: *mut pthread_rwlock_t) = crate::rwlock::pthread_rwlock_tryrdlock;
+    fn __pthread_rwlock_tryrdlock(lock: *mut pthread_rwlock_t)
+        = crate::rwlock::pthread_rwlock_tryrdlock;
     fn __pthread_rwlock_wrlock(lock: *mut pthread_rwlock_t) = crate::rwlock::pthread_rwlock_wrlock;
-    fn __pthread_rwlock_trywrlock(lock: *mut pthread_rwlock_t) = crate::rwlock::pthread_rwlock_trywrlock;
+    fn __pthread_rwlock_trywrlock(lock: *mut pthread_rwlock_t)
+        = crate::rwlock::pthread_rwlock_trywrlock;
     fn __pthread_rwlock_unlock(lock: *mut pthread_rwlock_t) = crate::rwlock::pthread_rwlock_unlock;
 }
 

@@ -34,8 +34,12 @@
 //! |-------|------|
 //! | when the lock becomes free, the highest priority gets it first | yes |
 //! | at equal priority, writers before readers | yes |
-//! | a reader waits while writers of its priority or a higher one wait | yes, but not forever: it may already hold a read lock. It waits as long as that writer has waited so far, 1 ms at first |
-//! | a reader of a higher priority than those writers does not wait | it waits for the next release, or for 1 ms |
+//! | a reader waits while writers of its priority or a higher one wait | yes, but not forever (1) |
+//! | a reader of a higher priority than those writers does not wait | it waits briefly (2) |
+//!
+//! 1. It may already hold a read lock. It waits as long as that writer has waited so far, 1 ms at
+//!    first.
+//! 2. For the next release, or for 1 ms.
 //!
 //! A changed priority takes effect the next time that its thread queues, at most 10 ms late.
 
@@ -56,13 +60,24 @@ mod glibc {
     use super::{c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
 
     crate::real::real! {
-        fn pthread_rwlock_init(lock: *mut pthread_rwlock_t, attributes: *const pthread_rwlockattr_t) -> c_int;
+        fn pthread_rwlock_init(
+            lock: *mut pthread_rwlock_t,
+            attributes: *const pthread_rwlockattr_t
+        ) -> c_int;
         fn pthread_rwlock_rdlock(lock: *mut pthread_rwlock_t) -> c_int;
         fn pthread_rwlock_tryrdlock(lock: *mut pthread_rwlock_t) -> c_int;
-        fn pthread_rwlock_clockrdlock(lock: *mut pthread_rwlock_t, clock: clockid_t, until: *const timespec) -> c_int;
+        fn pthread_rwlock_clockrdlock(
+            lock: *mut pthread_rwlock_t,
+            clock: clockid_t,
+            until: *const timespec
+        ) -> c_int;
         fn pthread_rwlock_wrlock(lock: *mut pthread_rwlock_t) -> c_int;
         fn pthread_rwlock_trywrlock(lock: *mut pthread_rwlock_t) -> c_int;
-        fn pthread_rwlock_clockwrlock(lock: *mut pthread_rwlock_t, clock: clockid_t, until: *const timespec) -> c_int;
+        fn pthread_rwlock_clockwrlock(
+            lock: *mut pthread_rwlock_t,
+            clock: clockid_t,
+            until: *const timespec
+        ) -> c_int;
         fn pthread_rwlock_unlock(lock: *mut pthread_rwlock_t) -> c_int;
     }
 }
@@ -248,7 +263,11 @@ fn myself() -> usize {
         // SAFETY: the ABI keeps the thread block's own address at its beginning, which `fs` points
         // to, and it does not change while the thread lives.
         unsafe {
-            core::arch::asm!("mov {}, fs:0", out(reg) block, options(nostack, preserves_flags, pure, readonly));
+            core::arch::asm!(
+                "mov {}, fs:0",
+                out(reg) block,
+                options(nostack, preserves_flags, pure, readonly),
+            );
         }
         block
     }
@@ -257,7 +276,11 @@ fn myself() -> usize {
         let block: usize;
         // SAFETY: it reads a register that user space may read, and no memory.
         unsafe {
-            core::arch::asm!("mrs {}, tpidr_el0", out(reg) block, options(nostack, preserves_flags, pure, nomem));
+            core::arch::asm!(
+                "mrs {}, tpidr_el0",
+                out(reg) block,
+                options(nostack, preserves_flags, pure, nomem),
+            );
         }
         block
     }

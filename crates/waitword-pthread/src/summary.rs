@@ -9,7 +9,7 @@
 //! | a process that | prints |
 //! |----------------|--------|
 //! | returns from `main` or calls `exit` | its line, when the last of its libraries ends |
-//! | is forked and does not exec | a line of its own, on its work since the fork, if it ends in that way |
+//! | is forked and does not exec | its own line, on its work since the fork, if it ends that way |
 //! | calls `_exit`, execs or is killed | nothing |
 //!
 //! Locks are counted on the slow paths (`mode.rs`), and only where a summary is requested: each

@@ -4,13 +4,17 @@
 //!
 //! | call | private words of 32 bits | all else |
 //! |------|--------------------------|----------|
-//! | futex: WAIT, WAKE, REQUEUE, CMP_REQUEUE, WAKE_OP, WAIT_BITSET, WAKE_BITSET | our table | the kernel |
-//! | futex: the PI operations | the kernel, unless plain waiters are queued there: then as the kernel would | the kernel |
+//! | futex: WAIT, WAKE, WAIT_BITSET, WAKE_BITSET | our table | the kernel |
+//! | futex: REQUEUE, CMP_REQUEUE, WAKE_OP | our table | the kernel |
+//! | futex: the PI operations | the kernel (1) | the kernel |
 //! | futex: unknown ones | the kernel | the kernel |
 //! | futex_wait, futex_wake | our table | the kernel |
 //! | futex_requeue | our table, if both words are private | the kernel |
-//! | futex_waitv | our table, if one word is private; the shared ones are then waited for in the kernel at the same time | the kernel |
+//! | futex_waitv | our table, if one word is private (2) | the kernel |
 //! | every other number | | the kernel |
+//!
+//! 1. Unless plain waiters are queued on the word: then the result is what the kernel's would be.
+//! 2. The shared words are then waited for in the kernel at the same time.
 //!
 //! So a word's waiters are queued in one place, whichever call is used: the call's own flags alone
 //! decide. Sizes and flags that the kernel does not know today are left for the kernel to refuse.

@@ -58,7 +58,7 @@ impl fmt::Display for Error {
             Error::DifferentScopes => "a private and a process-shared word in one operation",
             Error::NoWords => "no words to wait for",
             Error::TooManyWords => "too many words to wait for",
-            Error::OutOfMemory => "memory is short",
+            Error::OutOfMemory => "out of memory",
             Error::Kernel(code) => {
                 return write!(
                     f,

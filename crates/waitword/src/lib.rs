@@ -70,14 +70,22 @@
 //!
 //! | to ... | call |
 //! |---|---|
-//! | sleep while a word holds a value | [`wait`](Futex::wait), [`wait_until`](Futex::wait_until), [`wait_with`](Futex::wait_with) a mask |
-//! | wake some waiters, or all | [`wake`](Futex::wake), [`wake_mask`](Futex::wake_mask) |
-//! | wake some and move the others to another word | [`requeue`](Futex::requeue), [`cmp_requeue`](Futex::cmp_requeue) |
+//! | sleep while a word holds a value | [`wait`], [`wait_until`], [`wait_with`] a mask |
+//! | wake some waiters, or all | [`wake`], [`wake_mask`] |
+//! | wake some and move the others to another word | [`requeue`], [`cmp_requeue`] |
 //! | change a second word and wake waiters of both | [`wake_op`](Futex::wake_op) |
 //! | sleep on up to 128 words of any size | [`wait_any`] |
 //! | do any of this across processes | [`Futex::shared`] instead of [`Futex::private`] |
 //! | choose the NUMA node of the waiters | [`Futex::numa`] |
 //! | have futex(2)'s or futex2's own arguments and answers | [`raw`] |
+//!
+//! [`wait`]: Futex::wait
+//! [`wait_until`]: Futex::wait_until
+//! [`wait_with`]: Futex::wait_with
+//! [`wake`]: Futex::wake
+//! [`wake_mask`]: Futex::wake_mask
+//! [`requeue`]: Futex::requeue
+//! [`cmp_requeue`]: Futex::cmp_requeue
 //!
 //! All users of a word must use this crate for it. A kernel futex call on a private word does not
 //! find its waiters.

@@ -21,7 +21,7 @@
 //! |---|---|
 //! | `WAITWORD_FUZZ_SECONDS` | how long each test here runs (2) |
 //! | `WAITWORD_FUZZ_SEED` | the first programs' seed; a failure names its own |
-//! | `WAITWORD_FUZZ_C`, `WAITWORD_FUZZ_DROP_IN` | the built libraries, as `scripts/fuzz` names them |
+//! | `WAITWORD_FUZZ_C`, `WAITWORD_FUZZ_DROP_IN` | the built libraries, named by `scripts/fuzz` |
 //!
 //! # What is not compared
 //!

@@ -62,7 +62,7 @@
 //!   nsync, lock and unlock                5 + 5 a call      this table: 16
 //!   parking_lot, lock and unlock          5 + 5                         16
 //!   std, lock and unlock                 16 + 15                        37
-//!   parking_lot, read and give back      12 + 6                         24
+//!   parking_lot, read and unlock      12 + 6                         24
 //! ```
 //!
 //! The 6 extra instructions in each row here belong to the surrounding operation: two arguments,

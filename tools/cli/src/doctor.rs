@@ -112,7 +112,8 @@ fn futexes() -> Vec<Finding> {
         classic,
         either(
             classic,
-            "Waiters on private words sleep in it, up to 32 per kernel word. Shared words of 8, 16 and 32 bits use it.",
+            "Waiters on private words sleep in it, up to 32 per kernel word. Shared words of 8, 16 \
+             and 32 bits use it.",
             "Required: nothing works without it.",
         ),
     )];
@@ -131,8 +132,10 @@ fn futexes() -> Vec<Finding> {
         waitv,
         either(
             waitv,
-            "Used to wait on a shared 64-bit word (both halves at once), or on several words if some are shared.",
-            "Waiting on a shared 64-bit word, or on several words if some are shared, fails with ENOSYS.",
+            "Used to wait on a shared 64-bit word (both halves at once), or on several words if \
+             some are shared.",
+            "Waiting on a shared 64-bit word, or on several words if some are shared, fails with \
+             ENOSYS.",
         ),
     ));
     for (what, support) in [
@@ -140,7 +143,8 @@ fn futexes() -> Vec<Finding> {
         ("futex_wake (futex2)", probe::futex2_wake_call()),
         ("futex_requeue (futex2)", probe::futex2_requeue_call()),
     ] {
-        let so = "Not used: futex(2) does the same for 32-bit words and exists on older kernels. waitword's own calls take the same arguments.";
+        let so = "Not used: futex(2) does the same for 32-bit words and exists on older kernels. \
+                  waitword's own calls take the same arguments.";
         findings.push(finding(what, support, so));
     }
     findings.extend(placement());
@@ -158,7 +162,8 @@ fn size(bits: u32, what: &'static str) -> Finding {
 }
 
 fn placement() -> Vec<Finding> {
-    let numa = "Private words: waitword's own table follows the same contract. Shared words: the calls with futex2's arguments pass the flag to the kernel.";
+    let numa = "Private words: waitword's own table follows the same contract. Shared words: the \
+                calls with futex2's arguments pass the flag to the kernel.";
     // The kernel creates the table when a process starts its first thread.
     let _ = std::thread::spawn(|| ()).join();
     let (hash, so) = match probe::private_hash_slots() {
@@ -172,7 +177,8 @@ fn placement() -> Vec<Finding> {
         ),
         Ok(slots) => (
             slots.to_string(),
-            "waitword's sleepers use this table, 32 per word. It is enlarged if more than 512 threads wait at once.",
+            "waitword's sleepers use this table, 32 per word. It is enlarged if more than 512 \
+             threads wait at once.",
         ),
     };
     let wipe = probe::wipe_on_fork();
@@ -181,7 +187,8 @@ fn placement() -> Vec<Finding> {
         finding(
             "FUTEX2_MPOL",
             probe::futex2_mpol(),
-            "Private words: accepted, no effect. Shared words: the calls with futex2's arguments pass the flag to the kernel.",
+            "Private words: accepted, no effect. Shared words: the calls with futex2's arguments \
+             pass the flag to the kernel.",
         ),
         finding("kernel's private hash slots", hash, so),
         finding(
@@ -218,7 +225,8 @@ fn scheduler() -> Vec<Finding> {
         finding(
             "rseq",
             features,
-            "Gives a thread its CPU number without a system call. Locks use it to choose which waiter to wake.",
+            "Gives a thread its CPU number without a system call. Locks use it to choose which \
+             waiter to wake.",
         ),
         finding(
             "rseq slice extension",
@@ -228,7 +236,8 @@ fn scheduler() -> Vec<Finding> {
         finding(
             "perf switch ring",
             probe::switch_ring(),
-            "Not used to wait or wake. It shows almost exactly whether a thread runs, at a cost per switch.",
+            "Not used to wait or wake. It shows almost exactly whether a thread runs, at a cost \
+             per switch.",
         ),
         finding(
             "perf_event_paranoid",

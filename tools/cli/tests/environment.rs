@@ -214,7 +214,8 @@ fn what_means_nothing_is_answered_once_and_left_out() {
         [
             "waitword: WAITWORD=maybe: neither on nor off; taken as on",
             "waitword: WAITWORD_FUTEX=yes\\n: neither on nor off; taken as on",
-            "waitword: WAITWORD_MUTEX=fair: not adaptive, throughput or wait-wake; taken as adaptive",
+            "waitword: WAITWORD_MUTEX=fair: not adaptive, throughput or wait-wake; taken as \
+             adaptive",
             "waitword: WAITWORD_SPIN_NS=-5: not a number of nanoseconds; not heeded",
         ]
     );

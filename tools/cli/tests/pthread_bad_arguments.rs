@@ -9,10 +9,13 @@
 //!
 //! | tried | expected |
 //! |---|---|
-//! | NULL, an inaccessible address, every misaligned address | as glibc; where glibc dies, an error or the same death |
-//! | objects of all sorts: free, held by another thread or by the caller, destroyed, all zeros | as glibc |
+//! | NULL, an inaccessible address, every misaligned address | as glibc (1) |
+//! | objects: free, held by another thread or by the caller, destroyed, all zeros | as glibc |
 //! | invalid attributes, clocks, times, counts, types | as glibc |
-//! | objects of ones, of random bytes, or with an overwritten kind | any answer; a crash or a hang only where glibc has one |
+//! | objects of ones, of random bytes, or with an overwritten kind | any answer (2) |
+//!
+//! 1. Where glibc dies: an error, or the same death.
+//! 2. A crash or a hang only where glibc has one.
 //!
 //! Where the drop-in is better, `judge.rs` gives the reason.
 

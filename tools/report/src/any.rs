@@ -31,10 +31,11 @@ pub(crate) fn section(report: &AnyReport, looks: &Looks) -> Markup {
     let seeds: Vec<String> = report.seeds().iter().map(u64::to_string).collect();
     html! {
         p {
-            "These loads were not chosen by hand. Threads, critical sections, gaps, and what else the machine does "
-            "are drawn from a seed (" (seeds.join(", ")) "). " (report.cells.len()) " loads, " (report.rounds)
-            " rounds of " (report.milliseconds) " ms each. A ratio is ours divided by that of the peer with the best "
-            "throughput in the load, also for CPU and waits."
+            "These loads were not chosen by hand. Threads, critical sections, gaps, and what else \
+             the machine does are drawn from a seed ("
+            (seeds.join(", ")) "). " (report.cells.len()) " loads, " (report.rounds) " rounds of "
+            (report.milliseconds) " ms each. A ratio is ours divided by that of the peer with the \
+             best throughput in the load, also for CPU and waits."
         }
         @for note in notes(report) { p.note { (note) } }
         div.figures {
@@ -107,7 +108,8 @@ fn figure(report: &AnyReport, family: Family, looks: &Looks) -> Option<Figure> {
     Lines {
         caption: Caption::new(
             format!("{family}: throughput relative to the best peer, load by load"),
-            "worst load first; logarithmic; 1: as good as the best peer; median and interval (with few rounds: range)",
+            "worst load first; logarithmic; 1: as good as the best peer; median and interval (with \
+             few rounds: range)",
         ),
         across: "load",
         x: Axis::of_places(cells, MOST_TICKS),

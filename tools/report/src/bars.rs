@@ -13,15 +13,18 @@ pub(crate) fn section(bars: &[BarReport]) -> Markup {
         } @else {
             p {
                 "Of " (bars.len()) " goals: " (counted(bars)) ". "
-                "Each goal is judged by its worst figure, which is shown. It is met if the whole interval is within the limit, "
-                "and not met if the whole interval lies beyond the limit."
+                "Each goal is judged by its worst figure, which is shown. It is met if the whole \
+                 interval is within the limit, and not met if the whole interval lies beyond the \
+                 limit."
             }
             div.wide tabindex="0" {
                 table.bars {
                     thead { tr {
                         th scope="col" { "goal" }
                         th scope="col" {}
-                        @for head in ["limit", "median", INTERVAL, "min–max", "of"] { th.n scope="col" { (head) } }
+                        @for head in ["limit", "median", INTERVAL, "min–max", "of"] {
+                            th.n scope="col" { (head) }
+                        }
                         th scope="col" { "worst case" }
                     } }
                     tbody { @for bar in bars { (row(bar)) } }
@@ -60,7 +63,10 @@ fn row(bar: &BarReport) -> Markup {
                     details {
                         summary { (others.len()) " more not certainly met" }
                         ul { @for cell in others {
-                            li { (cell.label) ": " (figure(cell.figure.median)) " (" (range(cell.figure)) ")" }
+                            li {
+                                (cell.label) ": " (figure(cell.figure.median))
+                                " (" (range(cell.figure)) ")"
+                            }
                         } }
                     }
                 }

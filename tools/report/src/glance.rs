@@ -18,8 +18,10 @@ pub(crate) fn section(report: &Report) -> Markup {
             p { "This run measured none of these cases." }
         } @else {
             p {
-                "Medians: the three best contenders, and waitword's default with its place among all contenders. "
-                "Ratio, CPU time and the 99.9th percentile of the waits are waitword's divided by the best peer's."
+                "Medians: the three best contenders, and waitword's default with its place among \
+                 all contenders. "
+                "Ratio, CPU time and the 99.9th percentile of the waits are waitword's divided by \
+                 the best peer's."
             }
         }
         @for glance in &glances {

@@ -102,14 +102,16 @@ impl Looks {
             let width = if look.is_ours { 5 } else { 2 };
             let rules = [
                 format!(
-                    "[stroke=\"{line}\"]{{stroke:var(--c{colour});stroke-width:{width};stroke-dasharray:{}}}",
+                    "[stroke=\"{line}\"]\
+                     {{stroke:var(--c{colour});stroke-width:{width};stroke-dasharray:{}}}",
                     look.dashes
                 ),
                 format!("[stroke=\"{mark}\"]{{stroke:var(--c{colour})}}"),
                 format!("[fill=\"{mark}\"]{{fill:var(--c{colour})}}"),
                 // While the pointer is on a line's key, other lines fade.
                 format!(
-                    "figure:has([data-key=\"{number}\"]:hover) svg.plot :is([stroke^=\"#02\"],[stroke^=\"#03\"],[fill^=\"#03\"])\
+                    "figure:has([data-key=\"{number}\"]:hover) svg.plot \
+                     :is([stroke^=\"#02\"],[stroke^=\"#03\"],[fill^=\"#03\"])\
                      :not([stroke=\"{line}\"],[stroke=\"{mark}\"],[fill=\"{mark}\"]){{opacity:.1}}"
                 ),
             ];

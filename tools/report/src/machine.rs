@@ -12,15 +12,16 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
     if report.rounds < ROUNDS_TO_TELL {
         notes.push(format!(
-            "Too few rounds ({}): a ratio has an interval and a verdict only with {ROUNDS_TO_TELL} rounds \
-             or more (bench --rounds {ROUNDS_TO_TELL}).",
+            "Too few rounds ({}): a ratio has an interval and a verdict only with {ROUNDS_TO_TELL} \
+             rounds or more (bench --rounds {ROUNDS_TO_TELL}).",
             report.rounds
         ));
     }
     let enough = report.rounds_to_publish();
     if report.rounds >= ROUNDS_TO_TELL && report.rounds < enough {
         notes.push(format!(
-            "Few rounds ({}): a trial. Published results have at least {enough} (bench --rounds {enough}).",
+            "Few rounds ({}): a trial. Published results have at least {enough} (bench --rounds \
+             {enough}).",
             report.rounds
         ));
     }

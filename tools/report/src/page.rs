@@ -9,9 +9,10 @@ use waitword_bench::any::AnyReport;
 use waitword_bench::report::Report;
 use waitword_bench::workload::Patch;
 
-const ABOUT: &str = "Futexes and locks of the kernel, other libraries and waitword, measured in one interleaved run. A ratio is \
-     the median of the rounds' ratios. “Same”: its interval lies within 5 % of 1. “Better”, “worse”: its interval lies on \
-     one side of 1. “Undecided”: neither.";
+const ABOUT: &str = "Futexes and locks of the kernel, other libraries and waitword, measured in \
+                     one interleaved run. A ratio is the median of the rounds' ratios. “Same”: its \
+                     interval lies within 5 % of 1. “Better”, “worse”: its interval lies on one \
+                     side of 1. “Undecided”: neither.";
 const STYLE: &str = include_str!("style.css");
 
 /// The report as a self-contained page.
@@ -36,9 +37,15 @@ pub fn html(report: &Report) -> String {
                     h1 { "waitword bench" }
                     p { (ABOUT) }
                     @for note in machine::notes(report) { p.note role="note" { (note) } }
-                    section id=(glance) { h2 { "Best lock for each case" } (glance::section(report)) }
+                    section id=(glance) {
+                        h2 { "Best lock for each case" }
+                        (glance::section(report))
+                    }
                     @if let Some(loads) = &report.any {
-                        section id=(any) { h2 { "Loads drawn at random" } (any::section(loads, &looks)) }
+                        section id=(any) {
+                            h2 { "Loads drawn at random" }
+                            (any::section(loads, &looks))
+                        }
                     }
                     section id=(machine) { h2 { "Measured on" } (machine::section(report)) }
                     section id=(bars) { h2 { "Goals" } (bars::section(&report.bars)) }
@@ -65,7 +72,8 @@ pub fn any_html(report: &AnyReport) -> String {
                     h1 { "waitword bench any" }
                     section { h2 { "Loads drawn at random" } (any::section(report, &looks)) }
                     section { h2 { "Measured on" } dl {
-                        @for (what, value) in report.machine.lines().into_iter().chain(report.origin.lines()) {
+                        @for (what, value) in report.machine.lines().into_iter()
+                            .chain(report.origin.lines()) {
                             dt { (what) } dd { (value) }
                         }
                         dt { "measured" } dd { (machine::when(report.started)) }
@@ -119,7 +127,9 @@ fn contents(
                 li {
                     details {
                         summary { (link(&placed.anchor, &placed.workload.name)) }
-                        ul { @for (case, anchor) in &placed.cases { li { (link(anchor, &case.name)) } } }
+                        ul { @for (case, anchor) in &placed.cases {
+                            li { (link(anchor, &case.name)) }
+                        } }
                     }
                 }
             } }

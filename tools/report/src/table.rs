@@ -59,7 +59,9 @@ impl Cell {
                     title=[remark(name)] { (marked(name)) " " span.s { (figure) } },
                 Self::Number(value) => td.n data-value=(value) { (figure(*value)) },
                 Self::Numbers(text) => td.n.s { (text) },
-                Self::Told(told) => td class=(format!("told {}", told.replace(' ', "-"))) { (told) },
+                Self::Told(told) => td class=(format!("told {}", told.replace(' ', "-"))) {
+                    (told)
+                },
             }
         }
     }
@@ -184,7 +186,9 @@ impl Table {
                 div.wide tabindex="0" {
                     table {
                         thead { @for head in &self.heads { tr { (self.head(head)) } } }
-                        tbody { @for row in &self.rows { tr { @for cell in row { (cell.markup()) } } } }
+                        tbody { @for row in &self.rows {
+                            tr { @for cell in row { (cell.markup()) } }
+                        } }
                     }
                 }
                 @for remark in self.remarks() { p.s { (remark) } }
@@ -237,7 +241,9 @@ mod tests {
         table
             .rows
             .push(vec![name, Cell::Number(0.5), Cell::Told("same")]);
-        let wanted = "| a\\|b | both: c | both: d |\n| --- | ---: | --- |\n| **waitword** | 0.500 | *same* |\n";
+        let wanted = "| a\\|b | both: c | both: d |\n\
+                      | --- | ---: | --- |\n\
+                      | **waitword** | 0.500 | *same* |\n";
         assert_eq!(table.markdown(), wanted);
     }
 

@@ -44,18 +44,27 @@ impl<'a> Placed<'a> {
         let curves: Vec<_> = curves.filter_map(|curve| curve.figure(looks)).collect();
         html! {
             section.workload id=(self.anchor) {
-                h2 { (workload.name) a.self href=(format!("#{}", self.anchor)) aria-label="link" { "#" } }
+                h2 {
+                    (workload.name)
+                    a.self href=(format!("#{}", self.anchor)) aria-label="link" { "#" }
+                }
                 p { (workload.about) "." }
                 @if let Some(patch) = workload.patch { p.s { "Patch: " (patch.title()) "." } }
                 @if let Some(error) = &workload.error { p.note role="note" { "Failed: " (error) } }
-                @for what in &workload.disturbed { p.note role="note" { "Not measured (other load): " (what) } }
-                @for what in &workload.missing { p.note role="note" { "Not measured (not installed): " (what) } }
+                @for what in &workload.disturbed {
+                    p.note role="note" { "Not measured (other load): " (what) }
+                }
+                @for what in &workload.missing {
+                    p.note role="note" { "Not measured (not installed): " (what) }
+                }
                 @if !curves.is_empty() {
                     div.figures { @for curve in &curves { (curve.markup(looks)) } }
                 }
                 @if workload.name == PROGRAMS {
                     (programs::table(&workload.cases).markup())
-                    @if let Some(figure) = programs::figure(&workload.cases, looks) { (figure.markup(looks)) }
+                    @if let Some(figure) = programs::figure(&workload.cases, looks) {
+                        (figure.markup(looks))
+                    }
                 }
                 @for (case, anchor) in &self.cases { (case::section(case, anchor, looks)) }
             }

@@ -277,12 +277,15 @@ fn the_tables_have_the_reports_numbers(page: &Page, report: &Report) {
     let shown: Vec<Vec<Row>> = page.each(
         "section.case",
         "(() => {
-            const table = [...e.querySelectorAll(':scope > .wide table, :scope > details table')].at(-1);
-            const figure = [...table.tHead.rows[0].cells].findIndex(cell => cell.textContent == 'figure');
+            const table = [...e.querySelectorAll(':scope > .wide table, :scope > details table')]\
+                .at(-1);
+            const figure = [...table.tHead.rows[0].cells].findIndex(\
+                cell => cell.textContent == 'figure');
             return [...table.tBodies[0].rows].map(row => [
                 row.cells[0].textContent,
                 figure < 0 ? '' : row.cells[figure].textContent,
-                [...row.querySelectorAll('[data-value]')].map(cell => [cell.dataset.value, cell.textContent])]);
+                [...row.querySelectorAll('[data-value]')].map(\
+                    cell => [cell.dataset.value, cell.textContent])]);
         })()",
     );
     let number = |value: f64| (value.to_string(), figure(value));
@@ -377,7 +380,8 @@ fn on_paper_all_is_open(page: &Page, _: &Report) {
     let heights = || -> Vec<f64> {
         page.each(
             "main details table",
-            "e.checkVisibility({contentVisibilityAuto: true}) ? e.getBoundingClientRect().height : 0",
+            "e.checkVisibility({contentVisibilityAuto: true}) ? \
+             e.getBoundingClientRect().height : 0",
         )
     };
     page.show_as("screen", "light");

@@ -44,7 +44,10 @@ pub(crate) fn check(args: &Args) -> Result<Vec<&'static Scenario>, String> {
     let most = args.threads.0.iter().max().copied().unwrap_or(0);
     // Each may have a visitor.
     can_be_there(2 * most + MORE_THREADS).map_err(|error| {
-        format!("{most} threads and their visitors cannot exist at once: {error}. Give a smaller --threads, or raise the limit (ulimit -u, ulimit -v, pids.max)")
+        format!(
+            "{most} threads and their visitors cannot exist at once: {error}. Give a smaller \
+             --threads, or raise the limit (ulimit -u, ulimit -v, pids.max)"
+        )
     })?;
     Ok(scenarios)
 }

@@ -172,7 +172,11 @@ mod tests {
     use super::*;
 
     /// A record in the first format.
-    const OLD: &str = r#"{"date":"2026-11-22 06:25","version":"0.1.0","commit":"5ae7954","tortured":"library","seed":6001,"seconds":9.5,"scenarios":26,"operations":7,"faults":{"stop":1},"found":[]}"#;
+    const OLD: &str = concat!(
+        r#"{"date":"2026-11-22 06:25","version":"0.1.0","commit":"5ae7954","tortured":"library","#,
+        r#""seed":6001,"seconds":9.5,"scenarios":26,"operations":7,"faults":{"stop":1},"#,
+        r#""found":[]}"#,
+    );
 
     #[test]
     fn old_records_can_be_read() {

@@ -170,7 +170,8 @@ impl Report {
             let bytes = object.map_or(String::new(), |object| format!("; {}", hex(object)));
             let (address, value) = (spot.word.address(), spot.word.load());
             let line = format!(
-                "  {name}, at {address:#x}, holds {value:#x}; threads that use it: {threads}{holders}{bytes}"
+                "  {name}, at {address:#x}, holds {value:#x}; threads that use it: \
+                 {threads}{holders}{bytes}"
             );
             lines.push((threads, line));
         }
@@ -188,7 +189,8 @@ impl Report {
         waiters.truncate(snapshot.waiters);
         let here = std::process::id();
         self.line(&format!(
-            "the library's table in process {here}: {} waiters, {} locked buckets, {} buckets in all",
+            "the library's table in process {here}: {} waiters, {} locked buckets, {} buckets in \
+             all",
             snapshot.waiters,
             snapshot.locked_buckets,
             table::buckets()

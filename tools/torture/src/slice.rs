@@ -63,7 +63,8 @@ impl Slice {
             some => some.join(","),
         };
         let mut command = format!(
-            "waitword torture --seed {} --only {} --threads {} --slice {} --seconds {} --faults {faults} --patience {}",
+            "waitword torture --seed {} --only {} --threads {} --slice {} --seconds {} --faults \
+             {faults} --patience {}",
             self.seed,
             self.scenario,
             threads.join(","),
@@ -116,6 +117,12 @@ mod tests {
         assert_eq!(Slice::from_text(&text), Some(slice.clone()));
         assert_eq!(Slice::from_text("tokens"), None);
         let command = slice.command();
-        assert!(command.ends_with("--slice 3 --seconds 2.5 --faults stop,memory --patience 20 --drop-in=on --sabotage skip-wake"), "{command}");
+        assert!(
+            command.ends_with(
+                "--slice 3 --seconds 2.5 --faults stop,memory --patience 20 --drop-in=on \
+                 --sabotage skip-wake"
+            ),
+            "{command}"
+        );
     }
 }

@@ -279,9 +279,11 @@ fn failure_of(status: ExitStatus) -> Option<String> {
         (Some(code), _) if code == i32::from(VIOLATED) => {
             Some("an invariant was violated, as printed above".to_owned())
         }
-        (Some(code), _) if code == CANNOT => {
-            Some("the machine did not let it continue, as printed above: this says nothing about what is tortured".to_owned())
-        }
+        (Some(code), _) if code == CANNOT => Some(
+            "the machine did not let it continue, as printed above: this says nothing about what \
+             is tortured"
+                .to_owned(),
+        ),
         (Some(code), _) => Some(format!("its process ended with status {code}")),
         (None, signal) => Some(format!(
             "its process was killed by signal {}",

@@ -78,9 +78,11 @@ const USE_CPP: &str = "\
 #include <waitword.hpp>
 #include <waitword.hpp>
 void use(waitword::basic_timed_mutex<WW_MUTEX_RECURSIVE | WW_MUTEX_THROUGHPUT> &mutex,
-         waitword::basic_shared_timed_mutex<WW_RWLOCK_PREFER_WRITER> &shared, std::atomic<char> &atomic);
+         waitword::basic_shared_timed_mutex<WW_RWLOCK_PREFER_WRITER> &shared, \
+         std::atomic<char> &atomic);
 void use(waitword::basic_timed_mutex<WW_MUTEX_RECURSIVE | WW_MUTEX_THROUGHPUT> &mutex,
-         waitword::basic_shared_timed_mutex<WW_RWLOCK_PREFER_WRITER> &shared, std::atomic<char> &atomic)
+         waitword::basic_shared_timed_mutex<WW_RWLOCK_PREFER_WRITER> &shared, \
+         std::atomic<char> &atomic)
 {
     using namespace std::chrono;
     waitword::unique_lock lock(mutex, seconds(1));

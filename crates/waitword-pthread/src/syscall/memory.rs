@@ -7,7 +7,7 @@
 //! | event | result |
 //! |-------|--------|
 //! | an address that was never valid | the kernel's: EFAULT |
-//! | a page that was seen and then unmapped or protected | SIGSEGV, until another page replaces it in the list |
+//! | a page seen and then unmapped or protected | SIGSEGV, until another replaces it in the list |
 //!
 //! The kernel is asked by futex(2) itself, which a sandbox that allows futexes also allows:
 //! FUTEX_CMP_REQUEUE of no waiters, which reads the word; FUTEX_WAKE_OP that adds nothing, which

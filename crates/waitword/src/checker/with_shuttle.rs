@@ -163,8 +163,8 @@ impl Drop for Progress {
             let (kind, seed, begun) = (self.kind, self.seed, self.begun.load(Relaxed));
             let name = std::thread::current().name().unwrap_or_default().to_owned();
             eprintln!(
-                "schedule {begun} ({kind}) fails. Again: \
-                 WAITWORD_SHUTTLE_SEED={seed} WAITWORD_SHUTTLE_ITERATIONS={begun} scripts/shuttle {name}"
+                "schedule {begun} ({kind}) fails. Again: WAITWORD_SHUTTLE_SEED={seed} \
+                 WAITWORD_SHUTTLE_ITERATIONS={begun} scripts/shuttle {name}"
             );
         }
     }

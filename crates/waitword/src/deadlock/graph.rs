@@ -18,8 +18,8 @@
 //!
 //! # Assumptions
 //!
-//! A recorded holder may not hold the lock, if its guard was leaked and the memory now is another
-//! lock, or if another thread has released the lock. Then the lock also has other holders, which
+//! A recorded holder might no longer hold the lock: its guard was leaked and the memory is another
+//! lock now, or another thread has released the lock. Then the lock also has other holders, which
 //! cannot hold it at the same time as the recorded one. Such locks are left out. The pause between
 //! the two looks gives threads that have just acquired a lock time to record it.
 //!

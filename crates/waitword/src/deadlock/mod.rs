@@ -24,12 +24,14 @@
 //! ```
 //!
 //! If both threads acquire their first lock before one acquires its second, this prints within ten
-//! seconds:
+//! seconds (the long lines are wrapped here):
 //!
 //! ```text
 //! deadlock: 2 threads wait for each other
-//!   thread 'main' (4711) waits at src/main.rs:15:20 for the mutex 0x55d0c8a4b014, which unnamed thread (4712) has locked at src/main.rs:11:24
-//!   unnamed thread (4712) waits at src/main.rs:12:22 for the mutex 0x55d0c8a4b010, which thread 'main' (4711) has locked at src/main.rs:14:18
+//!   thread 'main' (4711) waits at src/main.rs:15:20 for the mutex 0x55d0c8a4b014,
+//!     which unnamed thread (4712) has locked at src/main.rs:11:24
+//!   unnamed thread (4712) waits at src/main.rs:12:22 for the mutex 0x55d0c8a4b010,
+//!     which thread 'main' (4711) has locked at src/main.rs:14:18
 //! ```
 //!
 //! With `RUST_BACKTRACE=1`, each line is followed by the thread's backtrace.

@@ -11,10 +11,11 @@ use std::thread::{Thread, ThreadId};
 /// A thread that waits for a lock and never gets it, and the thread that holds that lock.
 ///
 /// `Display` prints everything but the backtrace in one line. The alternate form, `{:#}`, adds the
-/// backtrace if there is one:
+/// backtrace if there is one. The line, wrapped here:
 ///
 /// ```text
-/// thread 'left' (4711) waits at src/main.rs:10:23 for the mutex 0x55d0c8a4b010, which thread 'right' (4712) has locked at src/main.rs:15:24
+/// thread 'left' (4711) waits at src/main.rs:10:23 for the mutex 0x55d0c8a4b010,
+///     which thread 'right' (4712) has locked at src/main.rs:15:24
 /// ```
 #[derive(Debug)]
 pub struct DeadlockedThread {

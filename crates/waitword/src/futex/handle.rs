@@ -81,12 +81,22 @@ impl<'a, A: FutexWord> Futex<'a, A> {
     ///
     /// | size | wait, wake | mask | requeue, cmp_requeue | wake_op |
     /// |------|------------|------|----------------------|---------|
-    /// | 32 bits | the kernel's own | 32 bits | the kernel's own, atomic | the kernel's own, atomic, if both constants fit into its 12 bits and no count is 0; otherwise the change first, then the wakes |
-    /// | 64 bits | `futex_waitv` on both halves (Linux 5.16; before that [`Error::Unsupported`]); wakes go to the low half | waiting with a mask other than ANY is [`Error::Unsupported`] | the kernel's own on the low half; the low half of the expected value is compared atomically with the move, the high half just before | the change first, then the wakes |
-    /// | 8, 16 bits | the kernel's own on the aligned 32 bits around the word; masks keep neighbours apart | as wide as the word | the waiters to be moved are woken instead; the expected value is compared just before | the change first, then the wakes |
+    /// | 32 bits | the kernel's own | 32 bits | the kernel's own, atomic | the kernel's own (1) |
+    /// | 64 bits | `futex_waitv` (2) | ANY (3) | the kernel's own: low half (4) | in two steps |
+    /// | 8, 16 bits | the kernel's own (5) | as wide as the word | a wake (6) | in two steps |
     ///
-    /// "The change first, then the wakes" is safe in the usual sense: the wakes find every thread
-    /// that waited before the change. A thread that begins to wait in between may be woken too.
+    /// 1. Atomic, if both constants fit into its 12 bits and no count is 0. Otherwise in two steps.
+    /// 2. On both halves (Linux 5.16; before that [`Error::Unsupported`]). Wakes go to the low
+    ///    half.
+    /// 3. Waiting with another mask is [`Error::Unsupported`].
+    /// 4. The low half of the expected value is compared atomically with the move, the high half
+    ///    just before.
+    /// 5. On the aligned 32 bits around the word. Masks keep neighbours apart.
+    /// 6. The waiters to be moved are woken instead. The expected value is compared just before.
+    ///
+    /// "In two steps" means the change first, then the wakes. It is safe in the usual sense: the
+    /// wakes find every thread that waited before the change. A thread that begins to wait in
+    /// between may be woken too.
     ///
     /// A wait on an 8 or 16-bit word starts over if a neighbour in the same 32 bits changes just as
     /// the wait begins. Next to a neighbour that changes constantly, it may take long until the

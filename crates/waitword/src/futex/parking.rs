@@ -5,12 +5,12 @@
 //! is woken. An unlock touches the word last when it releases it: the next holder may free the
 //! lock's memory at once (glibc bug 13690).
 //!
-//! # The contract of every callback
+//! # The contract of every callback except [`park`]'s `queued`
 //!
 //! It runs at most once, with one bucket locked (two for [`unpark_requeue`]). It may load and
 //! change the lock's own words. It makes no system call, does not allocate, touches no other lock,
 //! does not panic and does not call back into this crate. The word's page is present: the caller
-//! has touched it just before.
+//! has touched it just before. (`choose`, `takes` and `rank` may run once for each waiter.)
 //!
 //! None of these functions is for signal handlers. A handler must not lock, and what it may do
 //! (post a semaphore, set an event) is built on `wake`.
@@ -136,14 +136,14 @@ impl<'u> Request<'u> {
     }
 }
 
-/// If `validate` returns true, queues as `request` says, calls `queued`, and sleeps.
+/// If `validate` returns true, queues as `request` specifies, calls `queued`, and sleeps.
 ///
 /// * `validate` runs under the bucket lock. It announces the waiter in the lock's word, or returns
 ///   false.
 /// * `queued` runs with no bucket locked. A waker can find the waiter from then on. The callback
-///   may do anything but park.
-/// * `left` runs under the bucket lock if the waiter gives up (deadline, signal). Its argument is
-///   the queue without this waiter.
+///   may do anything but park or panic.
+/// * `left` runs under the bucket lock if the waiter gives up (deadline, interruption). Its
+///   argument is the queue without this waiter.
 ///
 /// A waiter that [`unpark_requeue`] has moved to another key stays there whatever the deadline: it
 /// was signalled, and a wake of the other key will wake it.
@@ -165,7 +165,9 @@ pub(crate) fn park(
         return Parked::Invalid;
     }
     // SAFETY: the node is new and has the registered key. `sleep`, below, returns only after it is
-    // notified or withdrawn, and this frame is left only after that: `queued` does not panic.
+    // notified or withdrawn, and this frame is left only after that: `queued` does not panic, by
+    // this function's contract. The exception (`is_wiped`) is the child of a fork made by a signal
+    // handler during this wait: there the table was wiped and no queue links to the node.
     unsafe {
         match request.is_in_front {
             true => registration.push_in_front(&node),
@@ -179,7 +181,7 @@ pub(crate) fn park(
 /// Replaces another waiter in the queue: if `choose` takes a waiter, that waiter is woken with
 /// `token` and the caller sleeps, all in one step. If it takes none, returns [`Parked::Invalid`].
 ///
-/// The rest is as for [`park`].
+/// The rest is as for [`park`]. The caller always queues behind the waiters of the same place.
 #[inline]
 pub(crate) fn park_instead_of(
     request: Request<'_>,
@@ -201,7 +203,8 @@ pub(crate) fn park_instead_of(
     }
     Tokens::from(token).tell(&claimed);
     // SAFETY: the node is new and has the registered key. `sleep`, below, returns only after it is
-    // notified or withdrawn, and this frame is left only after that.
+    // notified or withdrawn, and this frame is left only after that. The exception is that of
+    // `park`: a forked child.
     unsafe { registration.push(&node) };
     claimed.notify(&waiter_table().parkers);
     sleep(&request, &parker, &node, left)
@@ -334,8 +337,8 @@ pub(crate) struct Requeued {
     pub(crate) more: bool,
 }
 
-/// Of the waiters of the condvar `from` that are [bound to](Request::bound_to) `mutex`, wakes some and
-/// moves some behind the waiters of `to`, that mutex's key. Returns the outcome.
+/// Of the waiters of the condvar `from` that are [bound to](Request::bound_to) `mutex`, wakes some
+/// and moves some behind the waiters of `to`, that mutex's key. Returns the outcome.
 ///
 /// `plan` and `change` run under the locks of both buckets, before and after the queues are
 /// changed. `plan` receives the kind of the first such waiter. If there is none, only `change`

@@ -3,7 +3,11 @@
 
 /// A `const fn`, or a plain one with `--cfg loom`.
 macro_rules! const_fn {
-    ($(#[$about:meta])* $visible:vis const fn $name:ident($($argument:ident: $kind:ty),*) -> $result:ty $body:block) => {
+    (
+        $(#[$about:meta])*
+        $visible:vis const fn $name:ident($($argument:ident: $kind:ty),*) -> $result:ty
+        $body:block
+    ) => {
         $(#[$about])*
         #[cfg(not(loom))]
         $visible const fn $name($($argument: $kind),*) -> $result $body

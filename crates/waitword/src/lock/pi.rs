@@ -10,7 +10,7 @@
 //! | bits | name | meaning |
 //! |------|------|---------|
 //! | 0-29 | [`TID_MASK`] | the TID of the owner; 0: no owner |
-//! | 30 | [`OWNER_DIED`] | an owner ended without unlocking; the kernel passed it on, or will |
+//! | 30 | [`OWNER_DIED`] | owner ended without unlocking; the kernel passed the lock on, or will |
 //! | 31 | [`WAITERS`] | the kernel keeps a queue for this word: only the kernel may free it |
 //!
 //! ```text
@@ -304,8 +304,8 @@ fn wait_until_ended(word: &AtomicU32, private: bool, deadline: &Deadline) -> Res
         lock,
     ) {
         Slept::Interrupted => Err(Errno::TIMEDOUT),
-        // The kernel does not support this clock here. The wait then ends at the deadline, and not
-        // before.
+        // The kernel does not support this clock here. An interrupter then cannot end the wait
+        // before the deadline.
         _ if answer.get() == Err(Errno::NOSYS) => futex_pi::lock(word, private, Some(deadline)),
         _ => answer.get(),
     }

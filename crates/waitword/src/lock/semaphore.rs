@@ -245,8 +245,8 @@ impl Semaphore {
         }
     }
 
-    /// The value at some moment during the call (`sem_getvalue`); 0 if threads wait. For display
-    /// and tests: it may have changed by the time the caller sees it.
+    /// The value at some moment during the call (`sem_getvalue`). It is 0, never negative, if a
+    /// thread must wait. For display and tests: it may have changed by the time the caller sees it.
     pub fn value(&self) -> u32 {
         tokens::tokens(self.word.load(Ordering::Relaxed))
     }

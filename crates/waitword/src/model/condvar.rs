@@ -108,7 +108,7 @@ impl Store {
         self.mutex.assert_forgotten();
         assert!(!self.condvar.notify_one());
         let found = process_waiter_table().find_waiters(key_of(&self.condvar));
-        assert!(found.is_none(), "somebody is counted still");
+        assert!(found.is_none(), "a waiter is still counted");
     }
 }
 

@@ -38,7 +38,8 @@
 //!   notice: AWAKE → ASLEEP    (AcqRel)           calls += 2                   (Release)
 //!     (or GIVEN: done)                           FUTEX_WAKE(calls, bit)
 //!   FUTEX_WAIT(calls, seen, bit)
-//!   GIVEN? done; else seen = calls, and wait again
+//!   GIVEN? done; else seen = calls
+//!   GIVEN? done; else wait again
 //! ```
 //!
 //! Both change the notice by a read-modify-write, so one of them comes second. If it is the

@@ -22,10 +22,11 @@
 //!
 //! # Eight counts, not one
 //!
-//! With as many waiters as buckets, nearly two thirds of all buckets hold a waiter, and a waker of
-//! an unrelated word would take a bucket's lock in vain that often. Eight counts, chosen by other
-//! bits of the hash than the bucket, reduce that to one in eight. They cost nothing: the cache line
-//! has room.
+//! A table that has grown has one to about two buckets for each of the threads that made it grow
+//! (`grow.rs`). If all of them wait, each on a word of its own, 36 to 63 % of all buckets hold a
+//! waiter (1 - e^-n, with n waiters to a bucket), and a waker of an unrelated word would take a
+//! bucket's lock in vain that often. Eight counts, chosen by other bits of the hash than the
+//! bucket, reduce that to 5 to 12 % (1 - e^(-n/8)). They cost nothing: the cache line has room.
 //!
 //! # Two words at once
 //!
@@ -44,9 +45,9 @@
 //!                                       ... then no waiter to wake
 //! ```
 //!
-//! A waker that reads B's lowered count finds the move after it. If it had found the move before
-//! it, too, then it read A's count raised. `models/requeue.pml` and `model/wake_op.rs` show that
-//! this is needed.
+//! A waker that reads B's lowered count finds the move when it reads `moves` the second time. If
+//! the first time had already shown the move, then it read A's count raised. `models/requeue.pml`
+//! and `model/wake_op.rs` show that this is needed.
 
 use super::node::Chain;
 use crate::atomic::{AtomicU32, Ordering, UnsafeCell, fence, full_fence};

@@ -16,13 +16,22 @@
 //!
 //! | operation | its own place | asks for the other kind | the kernel's result |
 //! |-----------|---------------|-------------------------|---------------------|
-//! | WAKE, WAKE_BITSET, `futex_wake` | table | [`stands_in_kernel`], if it wants more than it found | EINVAL; the waiters found first are awake |
-//! | REQUEUE, CMP_REQUEUE, `futex_requeue` | table | the same for the first word; the second is not looked at | the same |
-//! | WAKE_OP | table | the same for the first word, then, if it compares, for the second | EINVAL; the second word is changed. If the EINVAL is for the first word, the second one's waiters sleep on |
-//! | LOCK_PI, LOCK_PI2, TRYLOCK_PI | kernel | [`stands_in_table`] | EDEADLK if the caller holds the word, else EINVAL |
+//! | WAKE, WAKE_BITSET, `futex_wake` | table | [`stands_in_kernel`] (1) | EINVAL (2) |
+//! | REQUEUE, CMP_REQUEUE, `futex_requeue` | table | the same for the first word (3) | the same |
+//! | WAKE_OP | table | the same for both words (4) | EINVAL (5) |
+//! | LOCK_PI, LOCK_PI2, TRYLOCK_PI | kernel | [`stands_in_table`] | EDEADLK or EINVAL (6) |
 //! | UNLOCK_PI | kernel | the same | EPERM if the caller does not hold the word, else EINVAL |
-//! | CMP_REQUEUE_PI, the first word | kernel | the same, if it wants more than it found | EINVAL; the waiters found first are moved |
+//! | CMP_REQUEUE_PI, the first word | kernel | the same (1) | EINVAL (7) |
 //! | CMP_REQUEUE_PI, the second word | kernel | the same | EINVAL, if there is a waiter to move |
+//!
+//! 1. If it wants more than it found.
+//! 2. The waiters found first are awake.
+//! 3. The second word is not looked at.
+//! 4. For the first word, then, if it compares, for the second.
+//! 5. The second word is changed. If the EINVAL is for the first word, the second one's waiters
+//!    sleep on.
+//! 6. EDEADLK if the caller holds the word, else EINVAL.
+//! 7. The waiters found first are moved.
 //!
 //! A wait looks for no waiters.
 //!

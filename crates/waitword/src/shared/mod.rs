@@ -5,7 +5,10 @@
 //! |------|-----|
 //! | 32 bits | the kernel's own operations (`word32.rs`) |
 //! | 64 bits | both halves through `futex_waitv`; wakes and moves on the low half (`word64.rs`) |
-//! | 8, 16 bits | the aligned 32 bits around the word; the kernel's bitset keeps neighbours apart (`narrow.rs`). `wait_any` has no bitset (`passing.rs`) |
+//! | 8, 16 bits | the aligned 32 bits around the word (1) |
+//!
+//! 1. The kernel's bitset keeps neighbours apart (`narrow.rs`). `wait_any` has no bitset
+//!    (`passing.rs`).
 //!
 //! [`Futex::shared`](crate::Futex::shared) documents the guarantees of each combination; this
 //! module implements them. The other processes may be hostile: everything read from a shared word

@@ -16,8 +16,8 @@
 //!   bystander forwards it at once.
 //! - Otherwise a bystander forwards only after a pause since its process's last forward:
 //!   [`PER_WOKEN`] for each waiter that it woke, [`LONGEST`] at most. If it is too soon, the
-//!   bystander **defers** the forward: it sleeps on where it was queued until the forward is due or
-//!   the wake-up is confirmed.
+//!   bystander **defers** the forward: it goes back to sleep in the same queue until the forward is
+//!   due or the wake-up is confirmed.
 //! - One deferring bystander in a process is enough. A bystander that is woken while another one
 //!   defers leaves its forward to that one and ends its wait.
 //!
@@ -34,11 +34,13 @@
 //! Invariants:
 //!
 //! 1. Every wake-up that a bystander takes is followed by a forward that begins after it: its own,
-//!    or that of a bystander it saw in the place, which leaves the place before it wakes. If that
-//!    one had already left and woken when the bystander was woken, the bystander would have seen
-//!    the place empty: the kernel's queue lock lies between the two wakes. Where the forward found
-//!    no waiter and took no lock, full barriers take its place: one between a waker's store and its
-//!    look for waiters, and one between a waiter's queueing and whatever it does after that.
+//!    or that of another bystander that it saw in the place. The latter leaves the place before it
+//!    wakes. If its forward had come before the wake that woke the first bystander, the first would
+//!    have seen the place empty. For both calls take the kernel's queue lock, which orders the
+//!    forward (and the store that left the place) before that wake (and what the woken bystander
+//!    reads). If the forward found no waiter and so took no lock, the kernel's full barriers do the
+//!    same: one between a waker's store and its look for waiters, and one between a waiter's
+//!    queueing and whatever it does after that.
 //! 2. A forward wakes all lanes, including the forwarder's own: bystanders that left their forward
 //!    to it may be queued for other lanes.
 //! 3. A bystander that is seen in a place belongs to this process, and is awake or sure to wake:
@@ -163,8 +165,8 @@ impl Bystander {
         // Free, or left from an ancestor process.
         let is_free = |taken: u64| taken as u8 != mark as u8;
         let take = |taken| is_free(taken).then_some(mark);
-        // Acquire if it is not ours: invariant 1. A bystander that finds us in the place relies
-        // only on our leaving it.
+        // Acquire if the place is not ours: invariant 1. A bystander that finds us in the place
+        // relies only on our leaving it.
         match place.taken.fetch_update(Relaxed, Acquire, take) {
             Ok(_) => self.puts_off = Some(due),
             Err(taken) if taken == mark => {}

@@ -28,7 +28,7 @@ fn a_lane_is_the_word_s_own_part_of_the_bits_around_it() {
     }
     let half = AtomicU16::new(0xabcd);
     let lane = Lane::of(ptr(&half, Size::U16));
-    // The stack maps the aligned 32 bits around a lone 16-bit word together with the word.
+    // The aligned 32 bits around a lone 16-bit word on the stack are in the word's page, so mapped.
     // SAFETY: as above.
     assert_eq!(lane.value(unsafe { lane.load_around() }), 0xabcd);
 }

@@ -75,8 +75,9 @@ impl fmt::Display for Snapshot {
         } = self;
         write!(
             f,
-            "{locks} locks, {contended} contended, {sleeps} sleeps, {wakes} wakes ({slept_again} in vain), \
-             {requeues} requeues, {hand_offs} hand-offs, {herds_avoided} herds avoided ({herd_waiters} waiters)"
+            "{locks} locks, {contended} contended, {sleeps} sleeps, {wakes} wakes ({slept_again} \
+             in vain), {requeues} requeues, {hand_offs} hand-offs, {herds_avoided} herds avoided \
+             ({herd_waiters} waiters)"
         )
     }
 }

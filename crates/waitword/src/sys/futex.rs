@@ -146,7 +146,7 @@ pub(crate) unsafe fn shared_wait(
         Some(Clock::Realtime) => CLOCK_REALTIME_FLAG,
         _ => 0,
     };
-    // SAFETY: the kernel reads the word, which this function's contract says is mapped, and `time`,
+    // SAFETY: the kernel reads the word, which is mapped, by this function's contract, and `time`,
     // a variable here that outlives the call. It writes neither.
     from_raw(unsafe {
         syscall6(
@@ -402,7 +402,7 @@ pub(crate) unsafe fn waitv(entries: &[Waitv], deadline: Option<&Deadline>) -> Re
         _ => libc::CLOCK_MONOTONIC,
     };
     // SAFETY: the kernel reads `entries`, which are borrowed, `time`, a variable here that outlives
-    // the call, and the words, which this function's contract says are mapped.
+    // the call, and the words, which are mapped, by this function's contract.
     from_raw(unsafe {
         syscall5(
             Sysno::futex_waitv,

@@ -5,7 +5,9 @@
 //! |------|------------|
 //! | `requested` | any thread: the wait is to end |
 //! | `leaving` | a signal handler on the thread, to leave the function that it interrupted |
-//! | `parker`, `time`, `tid` | the thread: where it sleeps (an interrupter moves `time`) |
+//! | `parker`, `time`, `tid` | the thread: where it sleeps |
+//!
+//! An interrupter moves `time` to the past.
 
 use super::moving_time::Time;
 use crate::atomic::{AtomicU32, Ordering};

@@ -43,8 +43,8 @@ pub(crate) fn nodes() -> Nodes {
     const MPOL_F_MEMS_ALLOWED: usize = 4;
     // The kernel requires room for as many nodes as it was built for (at most 1024).
     let mut mask = [0u64; 16];
-    // SAFETY: the kernel writes at most the 1024 bits that it is told there is room for, and `mask`
-    // has them. With this flag it does not use the address 0.
+    // SAFETY: the kernel writes at most the 1024 bits that the call states, and `mask` has them.
+    // With this flag it does not use the address 0.
     let result = unsafe {
         syscall5(
             Sysno::get_mempolicy,

@@ -67,8 +67,9 @@ fn it_names_threads_locks_and_places() {
         assert_eq!(
             left.to_string(),
             format!(
-                "thread 'left' ({number}) waits at {file}:{b_waited}:{waited} to read the rwlock {raw_b:#x}, \
-                 which thread 'right' ({other}) has locked for writing at {file}:{b_locked}:{locked}"
+                "thread 'left' ({number}) waits at {file}:{b_waited}:{waited} to read the rwlock \
+                 {raw_b:#x}, which thread 'right' ({other}) has locked for writing at \
+                 {file}:{b_locked}:{locked}"
             )
         );
         let text = right.to_string();

@@ -152,7 +152,9 @@ impl Side for Kernel {
         expected: Option<u64>,
     ) -> Answer {
         match (self.interface, expected) {
-            (Interface::Classic, None) => self.futex(from, REQUEUE, wake as u64, moved as usize, to, 0),
+            (Interface::Classic, None) => {
+                self.futex(from, REQUEUE, wake as u64, moved as usize, to, 0)
+            }
             (Interface::Classic, Some(value)) => self.futex(
                 from,
                 CMP_REQUEUE,

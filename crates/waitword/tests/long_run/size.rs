@@ -86,8 +86,8 @@ impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} KiB resident, {} mappings, {} buckets, {} KiB of tables and parkers, {} slots in the kernel, {} waiters, \
-             {} counted, {} parkers in use",
+            "{} KiB resident, {} mappings, {} buckets, {} KiB of tables and parkers, {} slots in \
+             the kernel, {} waiters, {} counted, {} parkers in use",
             self.resident_kib,
             self.mappings,
             self.buckets,

@@ -150,7 +150,8 @@ impl FromStr for CellId {
         let parts: Vec<&str> = text.split('/').collect();
         let [family, beside, seed, number] = parts[..] else {
             return Err(format!(
-                "`{text}` is not a cell; use FAMILY/SURROUNDINGS/SEED/NUMBER, such as mutex/quiet/7/12"
+                "`{text}` is not a cell; use FAMILY/SURROUNDINGS/SEED/NUMBER, such as \
+                 mutex/quiet/7/12"
             ));
         };
         let number_of = |text: &str| {

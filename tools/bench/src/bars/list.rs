@@ -202,7 +202,8 @@ pub(super) const BARS: &[Bar] = &[
     bar("signal on two CPUs: time, to glibc's", Ratio, 1.0 / 3.0,
         ("signal", &["two CPUs"]), OURS, &["time"]),
 
-    bar("rwlock, one thread, to glibc's", Ratio, 0.8, ("rwlock", &["t = 1,"]), OUR_RWLOCKS, &["time"]),
+    bar("rwlock, one thread, to glibc's", Ratio, 0.8,
+        ("rwlock", &["t = 1,"]), OUR_RWLOCKS, &["time"]),
     bar("rwlock, two readers, to glibc's", Ratio, 0.25,
         ("rwlock", &["t = 2, no writes"]), OUR_RWLOCKS, &["time"]),
     bar("rwlock, one write in 10, 2 threads, to glibc's", Ratio, 1.0 / 1.5,

@@ -29,7 +29,9 @@ macro_rules! chapters {
 chapters! {
     "the counter itself" {
         "a load and a store" { IT.word.store(IT.word.load(Relaxed), Relaxed) }
-        "fetch_add on two words" { IT.word.fetch_add(1, Relaxed) + IT.other_word.fetch_add(1, Relaxed) }
+        "fetch_add on two words" {
+            IT.word.fetch_add(1, Relaxed) + IT.other_word.fetch_add(1, Relaxed)
+        }
         "swap (xchg)" { IT.word.swap(1, Relaxed) }
         "a compare-and-swap that fails" { IT.word.compare_exchange(7, 8, Relaxed, Relaxed) }
         "a fence (mfence)" { fence(SeqCst) }
@@ -42,72 +44,138 @@ chapters! {
         "lock, unlock: process-shared" { cycle(&IT.shared) }
         "lock, unlock: recursive" { cycle(&IT.recursive) } after { cycle(&IT.recursive) }
         "lock, unlock: error-checking" { cycle(&IT.checking) } after { cycle(&IT.checking) }
-        "lock, unlock: priority-inheriting" { cycle(&IT.inheriting) } after { cycle(&IT.inheriting) }
+        "lock, unlock: priority-inheriting" { cycle(&IT.inheriting) } after {
+            cycle(&IT.inheriting)
+        }
         "lock, unlock: robust" { robust_cycle() } after { robust_cycle() }
         "lock again: recursive" { IT.recursive.lock() } after { IT.recursive.lock() }
         "try_lock, it is held" { IT.adaptive.try_lock() } after { IT.adaptive.lock() }
-        "lock, unlock, 3 wait and one is awake" { cycle(&IT.adaptive) } after { one_of_three_is_awake() }
-        "lock, sleeps: adaptive" { IT.adaptive.lock() } after { held(&IT.adaptive); sleeps_until(|| unlock(&IT.adaptive)) }
-        "lock, sleeps: wait-wake" { IT.wait_wake.lock() } after { held(&IT.wait_wake); sleeps_until(|| unlock(&IT.wait_wake)) }
-        "lock, sleeps: process-shared" { IT.shared.lock() } after { held(&IT.shared); sleeps_until(|| unlock(&IT.shared)) }
-        "unlock, 1 sleeps: adaptive" { unlock(&IT.adaptive) } after { held(&IT.adaptive); asleep(1, || IT.adaptive.lock()) }
-        "unlock, 3 sleep: adaptive" { unlock(&IT.adaptive) } after { held(&IT.adaptive); asleep(3, || IT.adaptive.lock()) }
-        "unlock, 3 sleep: throughput" { unlock(&IT.throughput) } after { held(&IT.throughput); asleep(3, || IT.throughput.lock()) }
-        "unlock, 3 sleep: wait-wake" { unlock(&IT.wait_wake) } after { held(&IT.wait_wake); asleep(3, || IT.wait_wake.lock()) }
-        "unlock, 3 sleep: process-shared" { unlock(&IT.shared) } after { held(&IT.shared); asleep(3, || IT.shared.lock()) }
+        "lock, unlock, 3 wait and one is awake" { cycle(&IT.adaptive) } after {
+            one_of_three_is_awake()
+        }
+        "lock, sleeps: adaptive" { IT.adaptive.lock() } after {
+            held(&IT.adaptive);
+            sleeps_until(|| unlock(&IT.adaptive))
+        }
+        "lock, sleeps: wait-wake" { IT.wait_wake.lock() } after {
+            held(&IT.wait_wake);
+            sleeps_until(|| unlock(&IT.wait_wake))
+        }
+        "lock, sleeps: process-shared" { IT.shared.lock() } after {
+            held(&IT.shared);
+            sleeps_until(|| unlock(&IT.shared))
+        }
+        "unlock, 1 sleeps: adaptive" { unlock(&IT.adaptive) } after {
+            held(&IT.adaptive);
+            asleep(1, || IT.adaptive.lock())
+        }
+        "unlock, 3 sleep: adaptive" { unlock(&IT.adaptive) } after {
+            held(&IT.adaptive);
+            asleep(3, || IT.adaptive.lock())
+        }
+        "unlock, 3 sleep: throughput" { unlock(&IT.throughput) } after {
+            held(&IT.throughput);
+            asleep(3, || IT.throughput.lock())
+        }
+        "unlock, 3 sleep: wait-wake" { unlock(&IT.wait_wake) } after {
+            held(&IT.wait_wake);
+            asleep(3, || IT.wait_wake.lock())
+        }
+        "unlock, 3 sleep: process-shared" { unlock(&IT.shared) } after {
+            held(&IT.shared);
+            asleep(3, || IT.shared.lock())
+        }
     }
     "rwlock" {
-        "read, give back" { read() }
-        "read, give back, as another reads" { read() } after { read_elsewhere() }
-        "read, give back: fast" { read() } after { make_fast(&IT.rwlock) }
-        "write, give back" { write() }
-        "write, give back: it was fast" { write() } after { make_fast(&IT.rwlock) }
-        "hold upgradably, upgrade, give back" { upgrade() }
-        "give back, 1 reader sleeps" { end_write() } after { IT.rwlock.lock_exclusive(); asleep(1, read) }
-        "give back, 8 readers sleep" { end_write() } after { IT.rwlock.lock_exclusive(); asleep(8, read) }
-        "give back, 1 writer sleeps" { end_read() } after { IT.rwlock.lock_shared(); asleep(1, write) }
+        "read, unlock" { read() }
+        "read, unlock, as another reads" { read() } after { read_elsewhere() }
+        "read, unlock: biased" { read() } after { make_fast(&IT.rwlock) }
+        "write, unlock" { write() }
+        "write, unlock: was biased" { write() } after { make_fast(&IT.rwlock) }
+        "lock upgradable, upgrade, unlock" { upgrade() }
+        "unlock, 1 reader sleeps" { end_write() } after {
+            IT.rwlock.lock_exclusive();
+            asleep(1, read)
+        }
+        "unlock, 8 readers sleep" { end_write() } after {
+            IT.rwlock.lock_exclusive();
+            asleep(8, read)
+        }
+        "unlock, 1 writer sleeps" { end_read() } after {
+            IT.rwlock.lock_shared();
+            asleep(1, write)
+        }
     }
     "condition variable" {
-        "notify_one, nobody waits" { IT.condvar.notify_one() }
-        "notify_all, nobody waits" { IT.condvar.notify_all() }
-        "notify_one, nobody waits any more: priority-inheriting" { IT.condvar.notify_one() } after { has_waited(&IT.inheriting) }
+        "notify_one, no waiters" { IT.condvar.notify_one() }
+        "notify_all, no waiters" { IT.condvar.notify_all() }
+        "notify_one, no waiters left: priority-inheriting" { IT.condvar.notify_one() } after {
+            has_waited(&IT.inheriting)
+        }
         "notify_one, 1 waits, mutex free" { IT.condvar.notify_one() } after { waiting(1) }
-        "notify_one, 1 waits, mutex held" { IT.condvar.notify_one() } after { waiting(1); held(&IT.adaptive) }
-        "notify_one, 1 waits, and unlock" { signal_and_unlock() } after { waiting(1); held(&IT.adaptive) }
+        "notify_one, 1 waits, mutex held" { IT.condvar.notify_one() } after {
+            waiting(1);
+            held(&IT.adaptive)
+        }
+        "notify_one, 1 waits, and unlock" { signal_and_unlock() } after {
+            waiting(1);
+            held(&IT.adaptive)
+        }
         "notify_all, 8 wait, mutex free" { IT.condvar.notify_all() } after { waiting(8) }
-        "notify_all, 8 wait, mutex held" { IT.condvar.notify_all() } after { waiting(8); held(&IT.adaptive) }
-        "notify_all, 8 wait, and unlock" { broadcast_and_unlock() } after { waiting(8); held(&IT.adaptive) }
+        "notify_all, 8 wait, mutex held" { IT.condvar.notify_all() } after {
+            waiting(8);
+            held(&IT.adaptive)
+        }
+        "notify_all, 8 wait, and unlock" { broadcast_and_unlock() } after {
+            waiting(8);
+            held(&IT.adaptive)
+        }
     }
     "semaphore, events, latch, barrier, once" {
-        "Semaphore: post, nobody waits" { IT.semaphore.post() }
+        "Semaphore: post, no waiters" { IT.semaphore.post() }
         "Semaphore: wait, it is there" { IT.semaphore.wait() } after { IT.semaphore.post() }
         "Semaphore: try_wait in vain" { IT.semaphore.try_wait() }
-        "Semaphore: post, 1 sleeps" { IT.semaphore.post() } after { asleep(1, || IT.semaphore.wait()) }
+        "Semaphore: post, 1 sleeps" { IT.semaphore.post() } after {
+            asleep(1, || IT.semaphore.wait())
+        }
         "Semaphore: wait, sleeps" { IT.semaphore.wait() } after { sleeps_until(post) }
-        "Event: is_set and wait, it is set" { (IT.event.is_set(), IT.event.wait()) } after { IT.event.set() }
-        "Event: set, nobody waits" { IT.event.set() }
+        "Event: is_set and wait, it is set" { (IT.event.is_set(), IT.event.wait()) } after {
+            IT.event.set()
+        }
+        "Event: set, no waiters" { IT.event.set() }
         "Event: set, 8 sleep" { IT.event.set() } after { asleep(8, || IT.event.wait()) }
         "AutoEvent: set and wait" { (IT.auto_event.set(), IT.auto_event.wait()) }
-        "Latch: count_down to zero, nobody waits" { IT.latch.count_down(1) }
+        "Latch: count_down to zero, no waiters" { IT.latch.count_down(1) }
         "Latch: wait, it is open" { IT.latch.wait() } after { IT.latch.count_down(1) }
         "Barrier: wait, the last of 4" { IT.barrier.wait() } after { asleep(3, arrive) }
         "Once: call_once, done" { IT.once.call_once(|| {}) } after { IT.once.call_once(|| {}) }
         "Once: call_once, the first" { IT.once.call_once(|| {}) }
     }
     "futex" {
-        "wake, nobody waits" { word().wake(1) }
+        "wake, no waiters" { word().wake(1) }
         "wake, 1 sleeps on another word" { other_word().wake(1) } after { asleep(1, sleep_on_word) }
         "wake, 1 sleeps" { word().wake(1) } after { asleep(1, sleep_on_word) }
         "wake, 8 sleep" { word().wake(8) } after { asleep(8, sleep_on_word) }
         "wait, the value differs" { word().wait(1) }
         "wait, sleeps" { word().wait(0) } after { sleeps_until(wake_one) }
-        "requeue, nobody waits" { word().requeue(other_word(), 1, 1) }
-        "requeue, 8 sleep, all are moved" { word().requeue(other_word(), 0, 8) } after { asleep(8, sleep_on_word) }
-        "requeue, 64 sleep, all are moved" { word().requeue(other_word(), 0, 64) } after { asleep(64, sleep_on_word) }
-        "requeue, 64 sleep, one is woken" { word().requeue(other_word(), 1, 63) } after { asleep(64, sleep_on_word) }
-        "wake_op, nobody waits" { word().wake_op(1, other_word(), 1, WakeOp::<u32>::new(Op::Add, 1)) }
-        "wake_op, 1 sleeps on each word" { word().wake_op(1, other_word(), 1, add_to_0()) } after { asleep(1, sleep_on_word); asleep(1, sleep_on_other_word) }
-        "wake, nobody waits: process-shared" { Futex::shared(&*IT.word).wake(1) }
+        "requeue, no waiters" { word().requeue(other_word(), 1, 1) }
+        "requeue, 8 sleep, all are moved" { word().requeue(other_word(), 0, 8) } after {
+            asleep(8, sleep_on_word)
+        }
+        "requeue, 64 sleep, all are moved" { word().requeue(other_word(), 0, 64) } after {
+            asleep(64, sleep_on_word)
+        }
+        "requeue, 64 sleep, one is woken" { word().requeue(other_word(), 1, 63) } after {
+            asleep(64, sleep_on_word)
+        }
+        "wake_op, no waiters" {
+            word().wake_op(1, other_word(), 1, WakeOp::<u32>::new(Op::Add, 1))
+        }
+        "wake_op, 1 sleeps on each word" { word().wake_op(1, other_word(), 1, add_to_0()) } after {
+            asleep(1, sleep_on_word);
+            asleep(1, sleep_on_other_word)
+        }
+        "wake, no waiters: process-shared" { Futex::shared(&*IT.word).wake(1) }
     }
 }
 

@@ -42,12 +42,12 @@ pub(super) fn operations() -> Vec<Operation> {
         all.push(mutex::<glibc::Mutex<ErrorChecking, DropIn>>());
     }
     let mut chapters = vec![
-        side_by_side("mutex, beside the peers'", all),
+        side_by_side("mutex and its peers", all),
         side_by_side(
-            "condition variable, beside the peers'",
+            "condition variable and its peers",
             every_condvar!(condvar()),
         ),
-        side_by_side("rwlock, beside the peers'", every_rwlock!(rwlock())),
+        side_by_side("rwlock and its peers", every_rwlock!(rwlock())),
     ];
     let mut all = vec![others::<CLibrary>("glibc")];
     if is_loaded() {

@@ -390,7 +390,7 @@ mod tests {
 
     /// A table with two chapters.
     fn table() -> Table {
-        let mut last = row("wake, nobody waits", true, [56, 1, 0, 0, 0, 0]);
+        let mut last = row("wake, no waiters", true, [56, 1, 0, 0, 0, 0]);
         last.chapter = "futex".to_owned();
         Table {
             rows: vec![

@@ -9,9 +9,9 @@
 //!
 //! | file | locks |
 //! |---|---|
-//! | [`glibc`] | the C library's mutex (normal, the baseline; adaptive; PI), condvar and both rwlocks |
-//! | [`pthread`] | the functions that serve these: the C library's, or the drop-in's in the same process |
-//! | [`semaphore`], [`barrier`], [`event`] | other primitives, each with its own trait and contenders |
+//! | [`glibc`] | the C library's mutex (normal, the baseline; adaptive; PI), condvar, two rwlocks |
+//! | [`pthread`] | the functions for these: the C library's, or the drop-in's in the same process |
+//! | [`semaphore`], [`barrier`], [`event`] | primitives with their own traits and contenders |
 //! | [`futex`], [`futex_pi`] | the textbook mutex, directly on futex(2); a bare PI futex |
 //! | [`requeue`] | the condvar before and after the patch of 2003: wakes all, or requeues |
 //! | [`nptl`] | NPTL's condvar before and after the patch of 2005, in three variants |

@@ -7,7 +7,7 @@
 //!
 //! | | a signal |
 //! |---|---|
-//! | `nptl-orig` | locks, wakes a waiter, unlocks: the woken thread blocks on the lock and is woken again |
+//! | `nptl-orig` | locks, wakes a waiter, unlocks: it blocks on the lock and is woken again |
 //! | `nptl-requeue` | moves a waiter to the internal lock, whose unlock wakes it |
 //! | `nptl-wake_op` | one call unlocks the internal lock and wakes the waiter |
 //!

@@ -60,7 +60,9 @@ functions! {
     sem_init: sem_init(*mut sem_t, c_int, c_uint);
     sem_wait: sem_wait(*mut sem_t);
     sem_post: sem_post(*mut sem_t);
-    barrier_init: pthread_barrier_init(*mut pthread_barrier_t, *const pthread_barrierattr_t, c_uint);
+    barrier_init: pthread_barrier_init(
+        *mut pthread_barrier_t, *const pthread_barrierattr_t, c_uint
+    );
     barrier_wait: pthread_barrier_wait(*mut pthread_barrier_t);
     once: pthread_once(*mut pthread_once_t, extern "C" fn());
 }

@@ -5,10 +5,10 @@
 //! **Reproduces** the comparison in Ingo Molnar's mail of 2003 (`FUTEX_REQUEUE`). The libraries of
 //! that time are gone; this is as simple an implementation as possible.
 //!
-//! | | broadcast | a woken thread |
+//! | | broadcast | a woken thread takes the mutex |
 //! |---|---|---|
-//! | `futex(2), wake all` | wakes a herd, and all but one go back to sleep on the mutex | takes the mutex as usual |
-//! | `futex(2), requeue` | `FUTEX_CMP_REQUEUE`: wakes one, moves the rest to the mutex | takes it as contended |
+//! | `futex(2), wake all` | wakes a herd: all but one go back to sleep on the mutex | as usual |
+//! | `futex(2), requeue` | `CMP_REQUEUE`: wakes one, moves the rest to the mutex | as contended |
 //!
 //! Why as contended: a moved waiter has not recorded in the mutex that it waits there. A woken
 //! thread knows that other waiters may have been moved, so it takes the mutex in a state whose

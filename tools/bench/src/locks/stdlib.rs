@@ -2,10 +2,10 @@
 //!
 //! They can be unlocked only by dropping a guard, so the guard must be stored from lock to unlock:
 //!
-//! | guard | stored | reason |
+//! | guard of | stored | reason |
 //! |---|---|---|
-//! | of a mutex, of a writer | next to the lock, on its own cache line | there is one, and locks may nest |
-//! | of a reader | in the thread, one at a time | there are many, and a shared place would need a lock |
+//! | a mutex, a writer | next to the lock, on its own cache line | there is one; locks may nest |
+//! | a reader | in the thread, one at a time | there are many; a shared place would need a lock |
 //!
 //! A real program has its guard on the stack. This adds a store and a load of 16 bytes. Three
 //! places were compared in one run: the lock's own line, a separate line, and the thread (which

@@ -3,7 +3,7 @@
 //!
 //! | lock | a waiter |
 //! |---|---|
-//! | `tbb::mutex` | pauses (1, 2, ... 16), checks 32 times with yields, then sleeps in an address table |
+//! | `tbb::mutex` | pauses (1, 2, ... 16), checks with 32 yields, then sleeps in an address table |
 //! | `tbb::rw_mutex` | the same; a pending writer keeps new readers out |
 //! | `tbb::queuing_mutex`, `tbb::queuing_rw_mutex` | pauses, then yields, and *never sleeps* |
 //!

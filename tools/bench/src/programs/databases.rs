@@ -143,7 +143,8 @@ pub(super) fn postgres(place: Place, size: Size) -> Result<Job, Failure> {
             .said();
         let done = format!("{0}/{0}", 8 * each);
         check(said.contains(&done), || said.clone())?;
-        let sums = "select (select sum(tbalance) from pgbench_tellers) = (select sum(delta) from pgbench_history)";
+        let sums = "select (select sum(tbalance) from pgbench_tellers) = (select sum(delta) from \
+                    pgbench_history)";
         let equal = server.client(launcher, "psql", &["-Atc", sums])?.stdout;
         check(equal == b"t\n", || "the sums differ".to_owned())?;
         let ended = running.stop(libc::SIGINT)?;

@@ -34,7 +34,8 @@ pub(super) fn nginx(place: Place, size: Size) -> Result<Job, Failure> {
             events {{ worker_connections 512; }}
             http {{
                 access_log off; sendfile off; aio threads=readers; output_buffers 2 32k;
-                client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; uwsgi_temp_path t4; scgi_temp_path t5;
+                client_body_temp_path t1; proxy_temp_path t2; fastcgi_temp_path t3; \
+                uwsgi_temp_path t4; scgi_temp_path t5;
                 server {{ listen 127.0.0.1:{port}; root {directory}; }}
             }}"
         );

@@ -193,7 +193,8 @@ fn run<B: BenchBarrier>(
     let alone = step.sum(|thread| &thread.alone);
     check(alone == 0 && led == rounds, || {
         format!(
-            "{alone} times a thread continued before its neighbour arrived; {led} leaders in {rounds} rounds"
+            "{alone} times a thread continued before its neighbour arrived; {led} leaders in \
+             {rounds} rounds"
         )
     })?;
     Ok(took)

@@ -13,9 +13,9 @@
 //! | metric | meaning |
 //! |---|---|
 //! | section | the run's time divided by the sections of all threads |
-//! | over the ideal | the lock's part of that: the section less the time that the work itself needs |
+//! | over the ideal | the lock's part of that: the section less the time that the work needs |
 //! | CPU | the threads' CPU time per section: its work, and all spinning and sleeping |
-//! | spread | standard deviation of the threads' counts, in percent of their mean: 0 if all are equal |
+//! | spread | standard deviation of the threads' counts, in % of their mean: 0 if all are equal |
 //!
 //! The ideal: with n CPUs, and t threads of which one at a time holds the lock, a section takes at
 //! least max(h, (h + g) / min(t, n)). This uses the calibrated busy work, which is a whole number
@@ -37,7 +37,8 @@ use std::time::Duration;
 /// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "lockhammer",
-    about: "t threads hold one mutex for h ns and stay away for g ns: overhead over the ideal, spread",
+    about: "t threads hold one mutex for h ns and stay away for g ns: overhead over the ideal, \
+            spread",
     patch: None,
     milliseconds: 310,
     cases,

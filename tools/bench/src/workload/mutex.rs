@@ -18,7 +18,7 @@
 //! |---|---|
 //! | throughput | sections per second, all threads together; *more is better* |
 //! | CPU | the threads' CPU time per section: spinning is not free |
-//! | fairness | Jain's index over the threads' counts: 1 if all are equal, 1/t if one did everything |
+//! | fairness | Jain's index over the threads' counts: 1 if all are equal, 1/t if one did all |
 //! | least, most | count of the least and the most served thread, divided by the mean |
 //! | switches, preempted | how often a thread slept, or was preempted, per section |
 //!

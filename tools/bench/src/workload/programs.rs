@@ -130,7 +130,8 @@ fn differ(whose: &str, first: &[u8], other: &[u8]) -> String {
         String::from_utf8_lossy(part).into_owned()
     };
     format!(
-        "its output ({} bytes) differs from the first one, by {whose} ({} bytes), from byte {at} on:\n{:?}\n{:?}",
+        "its output ({} bytes) differs from the first one, by {whose} ({} bytes), from byte {at} \
+         on:\n{:?}\n{:?}",
         other.len(),
         first.len(),
         around(other),

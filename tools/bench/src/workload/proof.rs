@@ -242,7 +242,8 @@ pub(super) fn futex<F: Futexes>(
     let is_part = !private && F::Word::BITS < u32::BITS;
     check(left == 0 && (woken == size || is_part), || {
         format!(
-            "of {size} sleepers, requeue reported {moved} moved; {left} had stayed, {woken} had arrived"
+            "of {size} sleepers, requeue reported {moved} moved; {left} had stayed, {woken} had \
+             arrived"
         )
     })?;
     herd.finish(moved, context)?;

@@ -29,7 +29,8 @@ use std::time::Duration;
 /// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "rates",
-    about: "t threads on one mutex, work inside and between: average, median, deviation of their rates",
+    about: "t threads on one mutex, work inside and between: average, median, deviation of their \
+            rates",
     patch: None,
     milliseconds: 310,
     cases,

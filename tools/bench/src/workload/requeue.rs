@@ -117,7 +117,8 @@ fn wake_moved<F: Futexes>(
     let woken = futex.wake(&words[1], usize::MAX);
     check(ran == 0 && left == 0 && moved == woken, || {
         format!(
-            "moved {moved}; {ran} ran meanwhile, {left} still on the first word, {woken} on the second"
+            "moved {moved}; {ran} ran meanwhile, {left} still on the first word, {woken} on the \
+             second"
         )
     })?;
     herd.finish(woken, context)

@@ -42,7 +42,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "rwlock",
-    about: "t threads read and seldom write under one rwlock; readers against writers: throughput, waits",
+    about: "t threads read and seldom write under one rwlock; readers against writers: throughput, \
+            waits",
     patch: Some(crate::workload::Patch::Wide),
     milliseconds: 170,
     cases,
@@ -114,7 +115,8 @@ fn check_writes<L: BenchRwLock>(
     let counted = [now[0] - before[0], now[1] - before[1]];
     check(counted == [writes; 2] && torn == 0, || {
         format!(
-            "a writer was not alone: {writes} writes were done, {counted:?} counted; {torn} reads saw a half-done write"
+            "a writer was not alone: {writes} writes were done, {counted:?} counted; {torn} reads \
+             saw a half-done write"
         )
     })
 }

@@ -34,7 +34,8 @@ use zipf::{LOCKS, Random, Zipf};
 /// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "shifting",
-    about: "100 mutexes under a load that changes: 1 to 64 threads, short and long sections (more is better)",
+    about: "100 mutexes under a load that changes: 1 to 64 threads, short and long sections (more \
+            is better)",
     patch: Some(crate::workload::Patch::ThroughputOptimized),
     milliseconds: 268,
     cases,

@@ -9,7 +9,7 @@
 //! | *rwlock, reading*, *writing* | lock for reading, or for writing; unlock |
 //! | *semaphore* | take its available token; return it |
 //! | *once* | call a once object that has already run |
-//! | *filler, ...* (with `--full`) | lock, a little arithmetic, unlock: how much of the cost the CPU can hide |
+//! | *filler, ...* (with `--full`) | lock, a little arithmetic, unlock: how much the CPU can hide |
 //!
 //! **Reproduces** the single-threaded shapes of glibc's benchtests. Other threads of the process
 //! exist and sleep: some C libraries leave out the atomic instructions in a single-threaded
@@ -34,7 +34,8 @@ use std::rc::Rc;
 /// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "uncontended",
-    about: "one thread locks and unlocks: mutex, trylock; rwlock for reading and for writing; semaphore; once",
+    about: "one thread locks and unlocks: mutex, trylock; rwlock for reading and for writing; \
+            semaphore; once",
     patch: None,
     milliseconds: 17,
     cases,

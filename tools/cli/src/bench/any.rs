@@ -29,7 +29,12 @@ pub(crate) struct Args {
     family: Vec<Family>,
 
     /// Surroundings of the loads: quiet, pinned, one-cpu, busy-one, busy-all, half-quota
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [Beside::Quiet, Beside::BusyAll])]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_values_t = [Beside::Quiet, Beside::BusyAll]
+    )]
     beside: Vec<Beside>,
 
     /// Measure each contender N times in each cell
@@ -194,8 +199,8 @@ fn replay_cell(id: CellId, args: &Args) -> Result<ExitCode, String> {
         let replayed = replay(&cell, who, &method).map_err(|failure| failure.to_string())?;
         let figures = replayed.figures;
         println!(
-            "{who}: {:.4} M ops/s, {:.0} ns CPU/op, waits {:.1} µs (p50), {:.1} (p99), {:.1} (p99.9), {:.1} (longest), \
-             least/most served thread {:.2}, {:.3} switches/op",
+            "{who}: {:.4} M ops/s, {:.0} ns CPU/op, waits {:.1} µs (p50), {:.1} (p99), {:.1} \
+             (p99.9), {:.1} (longest), least/most served thread {:.2}, {:.3} switches/op",
             figures.throughput / 1e6,
             figures.cpu,
             figures.p50 / 1e3,

@@ -235,13 +235,13 @@ pub(super) fn twins(report: &Report) -> String {
     let is_other = |told: &&Told| matches!(told, Told::Less | Told::More);
     let other = verdicts.iter().filter(is_other).count();
     match verdicts.len() {
-        all if verdicts.contains(&Told::TooFewRounds) || all == 0 => {
-            format!(
-                "\nTwins: a verdict of \"same\" or \"different\" needs at least {ROUNDS_TO_TELL} rounds.\n"
-            )
-        }
+        all if verdicts.contains(&Told::TooFewRounds) || all == 0 => format!(
+            "\nTwins: a verdict of \"same\" or \"different\" needs at least {ROUNDS_TO_TELL} \
+             rounds.\n"
+        ),
         all => format!(
-            "\nTwins: {other} of {all} ratios of a variant to itself were taken for a difference: {:.1} %.\n",
+            "\nTwins: {other} of {all} ratios of a variant to itself were taken for a difference: \
+             {:.1} %.\n",
             100.0 * other as f64 / all as f64
         ),
     }
@@ -262,7 +262,8 @@ pub(super) fn header(report: &Report) -> String {
     let repeated: usize = cases().map(|case| case.repeated).sum();
     let disturbed: usize = cases().map(|case| case.disturbed).sum();
     text += &format!(
-        "{:20} {}; {repeated} discarded because of other load, {disturbed} kept on request despite it\n",
+        "{:20} {}; {repeated} discarded because of other load, {disturbed} kept on request despite \
+         it\n",
         "rounds", report.rounds
     );
     text += &format!("{:20} {}\n", "confidence", how_sure(report.rounds));

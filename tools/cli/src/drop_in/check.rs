@@ -27,14 +27,14 @@ fn look(path: &Path) -> Result<()> {
         mixed += usize::from(tell(file)?);
     }
     println!(
-        "{} files were inspected: the program and the libraries that it is linked with. Libraries that it loads later are \
-         not among them.",
+        "{} files were inspected: the program and the libraries that it is linked with. Libraries \
+         that it loads later are not among them.",
         files.len()
     );
     if mixed > 0 {
         println!(
-            "If the program waits on a word in one of these ways and wakes it in the other, wake-ups are lost. \
-             In that case use `waitword run --no-futex`."
+            "If the program waits on a word in one of these ways and wakes it in the other, \
+             wake-ups are lost. In that case use `waitword run --no-futex`."
         );
     }
     Ok(())
@@ -56,7 +56,8 @@ fn tell(file: &Path) -> Result<bool> {
             file.display()
         ),
         seen => println!(
-            "{}: {calls}, which go to the kernel, and {seen} through the C library's `syscall`, which do not",
+            "{}: {calls}, which go to the kernel, and {seen} through the C library's `syscall`, \
+             which do not",
             file.display()
         ),
     }

@@ -65,8 +65,8 @@ fn heeds_preload(path: &Path) -> Result<()> {
     let changes_group = mode & 0o2010 == 0o2010 && file.gid() != group;
     if mode & SET_USER_OR_GROUP != 0 && (changes_user || changes_group) {
         bail!(
-            "a set-user-ID or set-group-ID program: the dynamic loader ignores LD_PRELOAD for it. Run waitword as the user \
-             that the program becomes"
+            "a set-user-ID or set-group-ID program: the dynamic loader ignores LD_PRELOAD for it. \
+             Run waitword as the user that the program becomes"
         );
     }
     if user != 0 && has_capabilities(path) {
@@ -141,14 +141,15 @@ fn is_dynamic(path: &Path) -> Result<()> {
         .transpose()?;
     match interpreter {
         None => bail!(
-            "statically linked: without a dynamic loader no library can be preloaded. Link the program with libwaitword.a, \
-             or link the C library dynamically"
+            "statically linked: without a dynamic loader no library can be preloaded. Link the \
+             program with libwaitword.a, or link the C library dynamically"
         ),
         Some(name) if name.windows(7).any(|part| part == b"ld-musl") => {
             bail!("linked against musl; the drop-in requires glibc")
         }
         Some(_) if is_watched_by_thread_sanitizer(&data) => bail!(
-            "built with ThreadSanitizer, which must see the locks itself: under the drop-in it would report false races"
+            "built with ThreadSanitizer, which must see the locks itself: under the drop-in it \
+             would report false races"
         ),
         Some(_) => Ok(()),
     }

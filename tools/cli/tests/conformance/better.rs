@@ -54,7 +54,8 @@ impl Better {
                 Some(entry) if entry.is_mended() && here == there => {}
                 Some(entry) if here == entry.glibc && there == entry.ours => {}
                 Some(entry) => wrong.push(format!(
-                    "{answer}: listed as {} on glibc and {} under the drop-in, but they say {here} and {there}",
+                    "{answer}: listed as {} on glibc and {} under the drop-in, but they say {here} \
+                     and {there}",
                     entry.glibc, entry.ours
                 )),
             }

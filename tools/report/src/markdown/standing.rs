@@ -67,9 +67,10 @@ fn scores<'a, K: PartialEq>(
 
 fn won_and_lost(all: &[Standing]) -> String {
     let mut text = format!(
-        "\n## Won and lost\n\nEach cell counts votes: won / the same / undecided / lost. There is one vote for each case and \
-         independent peer. glibc and C++ count as one peer, and a peer with several variants is represented by its \
-         best. Wins and losses are corrected for the number of comparisons, {} (Benjamini and Hochberg, {} %).\n\n",
+        "\n## Won and lost\n\nEach cell counts votes: won / the same / undecided / lost. There is \
+         one vote for each case and independent peer. glibc and C++ count as one peer, and a peer \
+         with several variants is represented by its best. Wins and losses are corrected for the \
+         number of comparisons, {} (Benjamini and Hochberg, {} %).\n\n",
         all.len(),
         100.0 * FALSE_DISCOVERIES
     );

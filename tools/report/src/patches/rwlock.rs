@@ -17,7 +17,8 @@ const KIND: &str = "no writes";
 /// The mail's old lock, rebuilt.
 const NPTL: &str = "nptl";
 
-const LEAST: &str = "The mail shows the least of ten runs. The least of all rounds is in the tables of the workload rwlock.";
+const LEAST: &str = "The mail shows the least of ten runs. The least of all rounds is in the \
+                     tables of the workload rwlock.";
 
 pub(super) fn today(report: &Report, published: &Mail<Threads>) -> Today {
     let of_threads = |threads: u32| {

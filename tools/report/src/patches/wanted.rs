@@ -12,25 +12,26 @@ use waitword_bench::workload::{Patch, calls, cond_perf, hand_over, mutex, pp};
 pub(crate) fn about(patch: Patch) -> &'static str {
     match patch {
         Patch::Requeue => {
-            "cond-perf: the time of one round, multiplied by the mail's number of rounds. pp: its source is lost; \
-             the definition is ours. The mail's “default” and “requeue” are rebuilt as “futex(2), wake all” and \
-             “futex(2), requeue”. Ratios to glibc."
+            "cond-perf: the time of one round, multiplied by the mail's number of rounds. pp: its \
+             source is lost; the definition is ours. The mail's “default” and “requeue” are \
+             rebuilt as “futex(2), wake all” and “futex(2), requeue”. Ratios to glibc."
         }
         Patch::WakeOp => {
-            "The program is lost; the definition is ours: one hand-off between two threads. The mail's three \
-             methods are rebuilt under their names. Ratios to glibc."
+            "The program is lost; the definition is ours: one hand-off between two threads. The \
+             mail's three methods are rebuilt under their names. Ratios to glibc."
         }
         Patch::Private => {
-            "Ratios to the kernel's futex in the same scope. A tick is a tick of the time-stamp counter, \
-             which need not be a CPU cycle."
+            "Ratios to the kernel's futex in the same scope. A tick is a tick of the time-stamp \
+             counter, which need not be a CPU cycle."
         }
         Patch::Wide => {
-            "Time per operation, of all threads together. The mail's old lock is rebuilt as nptl; if that was not \
-             measured, glibc's lock is used as the old one. The gain is the share of the old lock's time that a lock saves."
+            "Time per operation, of all threads together. The mail's old lock is rebuilt as nptl; \
+             if that was not measured, glibc's lock is used as the old one. The gain is the share \
+             of the old lock's time that a lock saves."
         }
         Patch::ThroughputOptimized => {
-            "The mail's columns are rows here: wait-wake is futex(2) and our WW; PI is futex(2) PI and our PI; \
-             TO is our TO. Ratios to glibc."
+            "The mail's columns are rows here: wait-wake is futex(2) and our WW; PI is futex(2) PI \
+             and our PI; TO is our TO. Ratios to glibc."
         }
     }
 }

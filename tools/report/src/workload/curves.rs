@@ -89,7 +89,8 @@ fn curve(kind: &str, mut cases: Vec<(f64, &CaseReport)>) -> Option<Lines> {
                 &what
             },
             format!(
-                "over the number of threads; {unit}logarithmic{better}; median, and range of the rounds"
+                "over the number of threads; {unit}logarithmic{better}; median, and range of the \
+                 rounds"
             ),
         ),
         across: "threads",

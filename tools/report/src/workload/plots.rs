@@ -4,7 +4,7 @@
 //! |---|---|
 //! | any with a ratio | points with their interval, relative to 1 |
 //! | (every case with operations) | bars: CPU time and switches per operation |
-//! | `fairness`, `least`, `most` | bars of Jain's index, and the span between the least and the most served thread |
+//! | `fairness`, `least`, `most` | bars of Jain's index, and the span from `least` to `most` |
 //! | `wait p50`, `wait p99` ... | a line over the percentiles, for each class of waits |
 
 use crate::looks::Looks;

@@ -105,7 +105,8 @@ pub(super) fn figure(cases: &[CaseReport], looks: &Looks) -> Option<Figure> {
     let rows = programs.iter().map(row).collect();
     let caption = Caption::new(
         "Programs on waitword: ratio to the plain program",
-        "logarithmic; median and interval. More throughput is better, and less CPU time and switches",
+        "logarithmic; median and interval. More throughput is better, and less CPU time and \
+         switches",
     );
     Panels {
         caption,

@@ -88,8 +88,8 @@ static ALL: [Scenario; 26] = [
     ),
     scenario(
         "requeue",
-        "A storm of requeues among words of one bucket and of several, racing with deadlines: every \
-         wait ends, and counts are exact",
+        "A storm of requeues among words of one bucket and of several, racing with deadlines: \
+         every wait ends, and counts are exact",
         requeue::run,
     ),
     scenario(
@@ -99,30 +99,32 @@ static ALL: [Scenario; 26] = [
     ),
     scenario(
         "mutex",
-        "Mutexes of every flavour, kind and scope: one holder at a time, no turn lost, no thread starved, with deadlines, naps, \
-         moves from CPU to CPU, and threads that come and go",
+        "Mutexes of every flavour, kind and scope: one holder at a time, no turn lost, no thread \
+         starved, with deadlines, naps, moves from CPU to CPU, and threads that come and go",
         mutex::run,
     ),
     scenario(
         "rwlock",
-        "Reader/writer locks of both preferences and scopes: a writer is alone, no write lost, no thread starved, with \
-         deadlines, upgrades, downgrades, and nested reads",
+        "Reader/writer locks of both preferences and scopes: a writer is alone, no write lost, no \
+         thread starved, with deadlines, upgrades, downgrades, and nested reads",
         rwlock::run,
     ),
     scenario(
         "cond",
-        "Tokens through condvars with mutexes of every sort: none lost, none doubled, a wait says whether it was \
-         signalled, and waiters are signalled in order of arrival",
+        "Tokens through condvars with mutexes of every sort: none lost, none doubled, a wait says \
+         whether it was signalled, and waiters are signalled in order of arrival",
         cond::run,
     ),
     scenario(
         "semaphore",
-        "Semaphores, posted once and often, waited for with deadlines and interrupters: every post is taken once",
+        "Semaphores, posted once and often, waited for with deadlines and interrupters: every post \
+         is taken once",
         semaphore::run,
     ),
     scenario(
         "barrier",
-        "Barriers, with waiters that give up and come again: no thread passes early, one leader each time",
+        "Barriers, with waiters that give up and come again: no thread passes early, one leader \
+         each time",
         barrier::run,
     ),
     scenario(
@@ -142,7 +144,8 @@ static ALL: [Scenario; 26] = [
     ),
     scenario(
         "robust",
-        "Robust mutexes whose holders die, threads that end and processes that are killed: each death is announced",
+        "Robust mutexes whose holders die, threads that end and processes that are killed: each \
+         death is announced",
         robust::run,
     ),
     scenario(
@@ -157,7 +160,8 @@ static ALL: [Scenario; 26] = [
     ),
     scenario(
         "raw",
-        "futex(2) and futex2 by their own calls, on shared words mixed with the kernel's: a baton comes round",
+        "futex(2) and futex2 by their own calls, on shared words mixed with the kernel's: a baton \
+         comes round",
         raw::run,
     ),
     Scenario {
@@ -191,8 +195,8 @@ static ALL: [Scenario; 26] = [
     },
     scenario(
         "signals",
-        "Handlers wake in a storm of signals, whatever they interrupt: nothing is lost, EINTR as in \
-         signal(7)",
+        "Handlers wake in a storm of signals, whatever they interrupt: nothing is lost, EINTR as \
+         in signal(7)",
         signals::run,
     ),
     scenario(
@@ -209,7 +213,8 @@ static ALL: [Scenario; 26] = [
     ),
     scenario(
         "across",
-        "Mutexes, rwlocks, condvars and semaphores in memory that several processes map, each at another address",
+        "Mutexes, rwlocks, condvars and semaphores in memory that several processes map, each at \
+         another address",
         across::run,
     ),
     Scenario {
@@ -217,14 +222,15 @@ static ALL: [Scenario; 26] = [
         without: &[Fault::Memory],
         ..scenario(
             "exec",
-            "Processes on shared words execute another program, in the middle of everything: all make progress, and no word is corrupted",
+            "Processes on shared words execute another program, in the middle of everything: all \
+             make progress, and no word is corrupted",
             exec::run,
         )
     },
     scenario(
         "kills",
-        "Processes on shared words are killed at any moment: the others make progress, and no word is \
-         corrupted",
+        "Processes on shared words are killed at any moment: the others make progress, and no word \
+         is corrupted",
         kills::run,
     ),
 ];

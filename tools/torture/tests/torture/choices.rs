@@ -54,8 +54,8 @@ fn same(first: &Choices, second: &Choices) -> Result<(), Failed> {
 pub(crate) fn seed_repeats() -> Result<(), Failed> {
     let run = |seed| {
         choices_of(&format!(
-            "--only tokens,semaphore --seconds 8 --rounds 3 --threads 4,16 --faults hold,shuffle,stutter \
-             --slice 2 --seed {seed}"
+            "--only tokens,semaphore --seconds 8 --rounds 3 --threads 4,16 --faults \
+             hold,shuffle,stutter --slice 2 --seed {seed}"
         ))
     };
     let (first, again, other) = (run("42")?, run("42")?, run("43")?);

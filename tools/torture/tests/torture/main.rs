@@ -21,15 +21,18 @@ fn main() -> ExitCode {
         .map(|name| Trial::test(format!("scenario::{name}"), move || holds(name)))
         .collect();
     // Scenarios in which a single wake that is left out stops a thread forever.
-    for name in
-        "ring wait_any condvar shared mutex rwlock cond semaphore events once atomic robust across raw"
-            .split(' ')
+    for name in "ring wait_any condvar shared mutex rwlock cond semaphore events once atomic \
+                 robust across raw"
+        .split(' ')
     {
         let test =
             move || sabotage::is_caught(name, "skip-wake", "hung", "=== torture: no progress for");
         trials.push(Trial::test(format!("sabotage::skip_wake::{name}"), test));
     }
-    for name in "tokens condvar herd order mutex rwlock cond semaphore barrier events once atomic robust across exec".split(' ') {
+    for name in "tokens condvar herd order mutex rwlock cond semaphore barrier events once atomic \
+                 robust across exec"
+        .split(' ')
+    {
         let test = move || {
             sabotage::is_caught(
                 name,

@@ -150,7 +150,7 @@ impl Barrier {
     /// Blocks.
     pub fn wait(&self) -> BarrierWaitResult {
         let passed = self.arrive(None);
-        passed.expect("without a deadline nobody gives up")
+        passed.expect("a wait without a deadline does not time out")
     }
 
     /// [`wait`](Self::wait), but until `deadline` at the latest. Returns `None` if the deadline

@@ -106,8 +106,8 @@ pub enum Wakeup {
     Interrupted,
 }
 
-/// How a wait ended, and whether the caller holds the mutex. Only a priority-inheriting mutex may
-/// not be held.
+/// How a wait ended, and whether the caller holds the mutex. It always does, except possibly with a
+/// priority-inheriting mutex.
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub enum Waited {

@@ -20,7 +20,7 @@
 //! 3). Threads without a real-time priority are served in order of arrival either way.
 
 use super::counted::{Sleep, Slept, signal};
-use super::{BY_PRIORITY, RawCondvar, Waited, Wakeup, table};
+use super::{BY_PRIORITY, RawCondvar, Waited, Wakeup, private};
 use crate::atomic::{AtomicU32, Ordering};
 use crate::lock::interrupter::Interrupter;
 use crate::lock::mutex::waiter::FromCondvar;
@@ -89,7 +89,7 @@ fn bind(condvar: &RawCondvar) -> Result<(), LockError> {
     }
 }
 
-/// Returns a number that differs from the last 2^32 that it returned.
+/// Returns a different number each time, for 2^32 calls.
 fn unlikely() -> u32 {
     /// 2^32 divided by the golden ratio: far from all numbers before.
     const APART: u32 = 0x9e37_79b9;

@@ -194,9 +194,10 @@ pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Optio
     // Whether the first waiter is a real-time thread. If it is not, none of them is.
     let real_time = Cell::new(false);
     let mutex = || {
-        // SAFETY: called under the bucket lock, with a waiter queued here that is bound to this
-        // mutex: its own node records the address. (The condvar's value alone may be from a process
-        // that shares its memory.) That waiter keeps the mutex alive.
+        // SAFETY: called under the bucket lock. A waiter that is bound to this mutex is queued
+        // here, or was just taken out or moved and cannot have woken yet: its own node records the
+        // address. (The condvar's value alone may be from a process that shares its memory.) That
+        // waiter is still in its wait and keeps the mutex alive.
         unsafe { &*mutex }
     };
     let plan = |first| {

@@ -39,7 +39,7 @@ impl Scene {
             while self.tokens.load(SeqCst) == 0 {
                 // SAFETY: the mutex is held, and it is the only one here.
                 unsafe { self.condvar.wait(&self.mutex, Some(&deadline)) }
-                    .expect("somebody was left behind");
+                    .expect("a waiter was left behind");
             }
             self.tokens.fetch_sub(1, SeqCst);
         });

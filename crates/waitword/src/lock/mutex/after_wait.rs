@@ -1,7 +1,7 @@
 //! The mutex's side of a condvar wait: parks the condvar's waiters at the mutex, and takes the
 //! mutex again for a waiter that was woken.
 
-use super::throughput;
+use super::private;
 use super::waiter::{EXTRA, FromCondvar, HOLDER, SUCCESSOR};
 use super::{LockError, LockTimedOut, PosixFlavour, RawPosixMutex, Then};
 use crate::futex::parking::{Token, Tokens};

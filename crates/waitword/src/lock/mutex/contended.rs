@@ -1,10 +1,10 @@
 //! Contended slow paths: barge past waiters if that is allowed, else dispatch by flavour or kind.
 
 #[cfg(not(loom))]
-use super::special;
+use super::owner;
 use super::{
-    LockError, LockTimedOut, PosixFlavour, RawPosixMutex, SHARED, State, Then, nap, shared,
-    throughput, unlock, wait_wake,
+    LockError, LockTimedOut, PosixFlavour, RawPosixMutex, SHARED, State, Then, nap, private, shared,
+    unlock, wait_wake,
 };
 use crate::atomic::Ordering;
 #[cfg(not(loom))]

@@ -4,7 +4,7 @@
 //! drop-in for other locks, whose static initialisers are zeros, cannot select another flavour in
 //! them. This file lets a process make all of these mutexes wait in another way.
 //!
-//! The setting is read on contended paths only, each time again. The three flavours work on the
+//! The setting is read on contended paths only, and every time. The three flavours work on the
 //! same word and may meet on one mutex. (They do for a moment if the setting changes while a mutex
 //! is in use.) An unlock of any flavour serves the successor, the reservation and the parked
 //! waiters as it finds them, and a waiter continues in the role that it was woken in.

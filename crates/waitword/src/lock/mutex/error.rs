@@ -57,7 +57,7 @@ impl LockError {
 impl fmt::Display for LockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Busy => "somebody holds the lock",
+            Self::Busy => "the lock is held",
             Self::TimedOut => "the deadline has passed",
             Self::Deadlock => "the caller holds the lock already, or would wait for itself",
             Self::NotOwner => "the caller does not hold the lock",
@@ -65,7 +65,7 @@ impl fmt::Display for LockError {
             Self::OwnerDied => "the lock's owner ended without unlocking it",
             Self::OtherMutex => "threads wait on the condition variable with another mutex",
             Self::Invalid => "not a lock, or a destroyed one",
-            Self::OutOfMemory => "memory is short",
+            Self::OutOfMemory => "out of memory",
             Self::Unsupported => "the kernel cannot do this",
             Self::Kernel(code) => {
                 return write!(f, "{}", std::io::Error::from_raw_os_error(*code));

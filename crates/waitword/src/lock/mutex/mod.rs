@@ -425,7 +425,7 @@ impl RawPosixMutex {
     pub(crate) fn assert_forgotten(&self) {
         assert_eq!(self.word.load(Ordering::Relaxed), 0);
         let found = crate::private::waiter_table().find_waiters(self.key());
-        assert!(found.is_none(), "somebody is counted still");
+        assert!(found.is_none(), "a waiter is still counted");
     }
 
     /// In a model: from now on no thread may use the mutex, as if its memory had been freed.

@@ -136,7 +136,7 @@ impl PosixMutexOptions {
         let flavour = self.flavour.bits() << FLAVOUR_SHIFT;
         #[cfg(not(loom))]
         {
-            use super::special;
+            use super::owner;
             let is_pi = matches!(self.flavour, PosixFlavour::PriorityInheriting);
             if is_pi || !matches!(self.kind, Kind::Normal) {
                 let word = owner::word(is_pi, self.kind, self.shared);

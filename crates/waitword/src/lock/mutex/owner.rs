@@ -462,7 +462,7 @@ mod tests {
         match unsafe { mutex.unlock_owned_at_once() } {
             GivenBack::Yes => true,
             GivenBack::No => false,
-            GivenBack::Unless(_) => panic!("somebody came to wait"),
+            GivenBack::Unless(_) => panic!("a waiter arrived"),
         }
     }
 

@@ -443,7 +443,11 @@ impl<'a> Contender<'a> {
 
     /// Parks if `announced` returns the word with this waiter announced in it.
     #[inline(always)]
-    fn park_with(&self, request: Request<'_>, announced: impl Fn(State) -> Option<State>) -> Parked {
+    fn park_with(
+        &self,
+        request: Request<'_>,
+        announced: impl Fn(State) -> Option<State>,
+    ) -> Parked {
         parking::park(
             request,
             || self.mutex.announce(announced),

@@ -6,7 +6,7 @@
 //! wait without bound while others take the lock past it. The word and the parking are those of
 //! `private.rs`, without a successor.
 
-use super::throughput;
+use super::private;
 use super::waiter::{HOLDER, SUCCESSOR};
 use super::waiter::{Moment, Waiter};
 use super::{LockTimedOut, RawPosixMutex, real_time};
@@ -52,8 +52,8 @@ pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result
         );
         match parked {
             Parked::Woken(HOLDER) => return Ok(()),
-            // Woken by an unlock of another flavour (`default_flavour.rs`): the word records a successor,
-            // and that is this thread.
+            // Woken by an unlock of another flavour (`default_flavour.rs`): the word records a
+            // successor, and that is this thread.
             Parked::Woken(SUCCESSOR) => return private::lock(mutex, deadline, SUCCESSOR),
             Parked::TimedOut => return Err(LockTimedOut),
             Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => {}

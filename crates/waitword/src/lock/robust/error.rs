@@ -84,14 +84,14 @@ impl fmt::Display for RobustError {
             Self::NotRecoverable => "the mutex cannot be recovered: it was never marked consistent",
             Self::Busy => "the mutex is held",
             Self::TimedOut => "the deadline has passed",
-            Self::Deadlock => "the mutex would never be had: the caller holds it",
+            Self::Deadlock => "the caller holds the mutex already",
             Self::TooDeep => "the mutex is held too many times",
             Self::NotOwner => "the caller does not hold the mutex",
             Self::NotInconsistent => "the mutex is not inconsistent, or not held by the caller",
             Self::Unsupported => {
-                "robust mutexes cannot be had beside this C library, or on this kernel"
+                "this C library or this kernel does not support robust mutexes"
             }
-            Self::OutOfMemory => "memory is short",
+            Self::OutOfMemory => "out of memory",
             Self::Kernel(code) => {
                 return write!(
                     f,

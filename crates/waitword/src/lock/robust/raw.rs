@@ -21,12 +21,14 @@
 //!
 //! | lock | unlock | the kernel, if we die after this step |
 //! |------|--------|----------------------------------------|
-//! | `list_op_pending` = this | `list_op_pending` = this | lock: wakes one waiter if the word is free, else nothing; unlock: as held |
+//! | `list_op_pending` = this | `list_op_pending` = this | lock: see (1); unlock: as held |
 //! | take the word | | finds the mutex in `list_op_pending`, and our TID in the word: frees it |
 //! | insert it into the list | remove it from the list | the same |
 //! | | free the word | free, in `list_op_pending`: wakes one waiter |
 //! | | wake one waiter | wakes one more, needlessly |
 //! | `list_op_pending` = null | `list_op_pending` = null | lock: finds it in the list, frees it |
+//!
+//! 1. It wakes one waiter if the word is free, and does nothing else.
 //!
 //! # Invariants
 //!

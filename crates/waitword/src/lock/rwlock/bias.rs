@@ -34,8 +34,8 @@ use core::time::Duration;
 
 /// For how many times the duration of a revocation the lock stays unbiased.
 const TIMES_THE_COST: u64 = 4;
-/// The longest revocation that counts. A reader that is waited for longer sleeps or has lost its
-/// CPU, and any reader, biased or not, costs writers that.
+/// A longer revocation counts as this long. A reader that is waited for longer sleeps or has lost
+/// its CPU, and any reader, biased or not, costs writers that.
 const MOST_COST: u64 = Duration::from_micros(4).as_nanos() as u64;
 const ENTRIES: usize = 128;
 

@@ -48,7 +48,7 @@ impl fmt::Display for RwLockError {
             Self::TimedOut => "the deadline has passed",
             Self::TooManyReaders => "too many readers hold the lock",
             Self::Deadlock => "the caller holds the lock for writing already",
-            Self::NotLocked => "nobody holds the lock",
+            Self::NotLocked => "the lock is not held",
         })
     }
 }

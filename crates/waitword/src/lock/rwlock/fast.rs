@@ -122,7 +122,8 @@ impl RawRwLock {
     /// Gives back `add` from a word that was `seen`. Returns false if it has done nothing.
     #[inline(always)]
     fn subtract(&self, seen: u64, add: u64, order: crate::atomic::Ordering) -> bool {
-        // A subtraction that reports only whether the word was as expected gives the shortest code.
+        // The shortest code is a subtraction that reports only whether nothing is left, as here
+        // where `seen` equals `add`.
         #[cfg(not(feature = "send_guard"))]
         {
             if self.word.fetch_sub(add, order) != seen {
@@ -390,7 +391,7 @@ impl RawRwLock {
         while !self.release_shared_by_word() {
             let state = self.state();
             let is_held = state.readers() != 0 || state.has(SLOTS);
-            debug_assert!(is_held, "a read lock is given back that nobody holds");
+            debug_assert!(is_held, "released a read lock that is not held");
             if !is_held {
                 return;
             }
@@ -640,7 +641,7 @@ impl RawRwLock {
             let state = self.state();
             debug_assert!(
                 state.has(CLAIMED),
-                "the claim is given back that nobody holds"
+                "released an upgradable lock that is not held"
             );
             let after = state.after(release);
             if after.calls_for_others(release) {

@@ -159,7 +159,7 @@ impl Look<'_> {
         }
         self.stay.set(self.stay.get() | kind);
         // If readers are served, the look goes through the whole queue. Otherwise it stops once a
-        // waiter has been taken and another one (writer or claimant) is known to stay.
+        // waiter has been taken and another one (`WRITE` or `CLAIM`) is known to stay.
         let known = taken != 0 && kind & (WRITE | CLAIM) & !RWLOCK != 0;
         if known && !matches!(whom, Whom::Readers { .. }) {
             self.stopped.set(true);

@@ -14,9 +14,9 @@
 //! While no thread waits, an acquire and a release are one read-modify-write each (`fast.rs`). A
 //! thread that must wait spins for a while and then queues:
 //!
-//! * in the process's waiter table, for a private lock (`private.rs`). A release changes the word in
-//!   one step with the queue and may hand the lock off (`hand_over.rs`; `policy.rs` decides when,
-//!   and to which waiter);
+//! * in the process's waiter table, for a private lock (`private.rs`). A release changes the word
+//!   in one step with the queue and may hand the lock off (`hand_over.rs`; `policy.rs` decides
+//!   when, and to which waiter);
 //! * in the kernel, for a process-shared lock (`shared.rs`).
 //!
 //! | | reader preference (the default) | writer preference |
@@ -71,8 +71,8 @@
 //! # Memory orderings
 //!
 //! Acquiring the lock uses `Acquire`, releasing it uses `Release`. A hand-off uses both: it makes
-//! what the earlier readers did visible to the writer. The two full fences of the slot protocol are
-//! explained in `slots.rs`.
+//! what the earlier readers did visible to the writer. The only full fences are the two of the slot
+//! protocol, explained in `slots.rs`.
 
 mod bias;
 #[cfg(all(test, not(loom)))]

@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(most_others(Whom::AWriter, readers_first, || false), 1);
         let writers_first = readers_first.with(PREFER_WRITER);
         assert_eq!(most_others(Whom::AWriter, writers_first, || true), 1);
-        // These get the lock, not just a look.
+        // All others serve a single waiter.
         for whom in [Whom::First, Whom::AClaimant, Whom::TheClaimsHolder] {
             assert_eq!(most_others(whom, readers_first, || true), 1);
         }

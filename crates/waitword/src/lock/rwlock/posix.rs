@@ -98,7 +98,7 @@ impl RawRwLock {
 
     /// Acquires the lock for reading if one compare-and-swap does that: the shortest part of
     /// [`read`](Self::read), which is most often enough. If it returns false, it has done nothing,
-    /// and only the whole call tells more.
+    /// and only the whole call can tell whether the lock is available.
     ///
     /// For callers, such as a `pthread_rwlock_rdlock`, that keep the rest out of line.
     #[inline]
@@ -128,7 +128,7 @@ impl RawRwLock {
         self.give_back_alone(READER)
     }
 
-    /// Releases the hold of a writer that gave no owner number, if the word holds nothing else.
+    /// Releases the hold of a writer that gave no owner number, if no look at the queue is needed.
     /// Returns false if it has done nothing.
     ///
     /// # Safety
@@ -138,9 +138,9 @@ impl RawRwLock {
         self.give_back_alone(WRITER)
     }
 
-    /// Releases what the caller holds, for reading or for writing. Releases an upgradable hold only
-    /// if there are no readers; use [`unlock_upgradable_checked`](Self::unlock_upgradable_checked)
-    /// for that. Source: `pthread_rwlock_unlock`.
+    /// Releases what the caller holds, for reading or for writing. For an upgradable hold, use
+    /// [`unlock_upgradable_checked`](Self::unlock_upgradable_checked): this call releases that only
+    /// if no thread reads. Source: `pthread_rwlock_unlock`.
     ///
     /// # Errors
     /// [`NotLocked`](RwLockError::NotLocked) if no thread holds the lock. POSIX leaves that

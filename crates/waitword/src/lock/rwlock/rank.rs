@@ -20,9 +20,9 @@
 //! * **A real-time writer takes the turn** (`TURN`) as it queues, not after some milliseconds:
 //!   newcomers queue behind it. As always under reader preference, a reader waits for a turn no
 //!   longer than its owner has waited so far, 1 ms at first, because the reader may hold the lock
-//!   already. POSIX leaves that deadlock to the program; here there is none. (A reader of a higher
-//!   priority than all waiting writers should enter at once. It enters at the next release, or
-//!   after that millisecond.)
+//!   already. POSIX leaves the resulting deadlock to the program; here there is none. (A reader of
+//!   a higher priority than all waiting writers should enter at once. It enters at the next
+//!   release, or after that millisecond.)
 //!
 //! Nothing changes where no real-time thread waits. In the kernel's queue (process-shared locks) no
 //! waiter can be chosen.

@@ -22,7 +22,7 @@
 //! set the same bit again before the first one looks. Nor would it suffice for the first waiter
 //! just to look again: readers that a release lets in enter past waiting writers, so the waiter
 //! must know that it is one of them (`State::has_let_readers_in_since`). A waiter that is late by a
-//! multiple of 64 wake-ups is mistaken, and relies on its re-check timer.
+//! multiple of 64 wake-ups (a reader: of 128) is mistaken, and relies on its re-check timer.
 //!
 //! The reader count is in the high half, so that readers that come and go do not keep a writer from
 //! falling asleep. The kernel's bitset distinguishes the classes of waiters: readers, writers,
@@ -48,8 +48,8 @@
 //!   latest turn (`wake_one`). Under reader preference, no reader may take the free lock before
 //!   that writer does (`is_kept`). There, a reader whose `Patience` is over ends the turn if other
 //!   readers hold the lock: its own thread may be one of them.
-//! * A reader waits for a turn only as long as its `Patience` lasts, as in `private.rs`. That ends its
-//!   sleep in place of the timer.
+//! * A reader waits for a turn only as long as its `Patience` lasts, as in `private.rs`. That ends
+//!   its sleep in place of the timer.
 //!
 //! A process that is killed while it *holds* the lock leaves it held: this lock is not robust.
 

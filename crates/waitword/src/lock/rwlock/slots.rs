@@ -343,8 +343,8 @@ pub(super) fn publish_at_once(key: Key) -> Option<Published> {
 
 #[inline]
 fn put(slot: &AtomicU64, mark: u64) -> bool {
-    // Acquire: the holder does not read the data before it has published itself. (Before it enters,
-    // the fence ensures this too.)
+    // Acquire: the holder does not read the data before it has published itself. (The fence that
+    // follows ensures this too.)
     slot.compare_exchange(FREE, mark, Ordering::Acquire, Ordering::Relaxed)
         .is_ok()
 }

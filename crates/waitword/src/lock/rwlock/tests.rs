@@ -450,7 +450,7 @@ fn a_writer_gives_up_on_fast_readers_and_comes_again() {
     assert!(!lock.state().has(FAST | word::CLAIMED) && lock.state().has(SLOTS));
     let writer = start(lock, |lock| lock.lock_exclusive());
     until(lock, word::CLAIMED);
-    // A reader whose slot was waited for in vain keeps the mark in it. So does this one.
+    // The wait that timed out has left its mark (`AWAITED`) in the slot, and so will this one.
     // SAFETY: acquired above.
     unsafe { lock.unlock_shared() };
     writer.recv_timeout(PATIENCE).unwrap();

@@ -194,7 +194,7 @@ fn readers_stay_out_while_a_waiting_writer_is_awake() {
                 // SAFETY: taken above.
                 unsafe { lock_api::RawRwLock::unlock_shared(lock) };
             });
-            // For the duration of the first timers.
+            // Long enough for the first re-checks.
             let began = Instant::now();
             while began.elapsed() < Duration::from_millis(20) {
                 let state = lock.state();

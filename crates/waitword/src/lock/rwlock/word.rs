@@ -25,7 +25,7 @@
 //! | 10–13 | `TURN` | not 0: a waiter has waited too long, and newcomers queue (4) |
 //! | 14–17 | `COLLISIONS` | number of reader collisions since the last write (5) |
 //! | 18 T' | `READERS_TURN` | process-shared: the turn belongs to the readers (6) |
-//! | 18 | `REPORTED` | private: `COLLISIONS` was full before, and `bias.rs` was told |
+//! | 18 | `REPORTED` | private: `COLLISIONS` was full once or more since the last write (9) |
 //! | 19–25 | `READERS_WAKES` | process-shared: counts wake-ups of the queued readers (7) |
 //! | 26–31 | `OTHER_WAKES` | process-shared: counts wake-ups of other waiters (7) |
 //! | 19–31 | `BIAS` | private: the number of this bias; 0 without `SLOTS` (8) |
@@ -42,6 +42,7 @@
 //! 7. Each step that clears `READERS_WAIT` and so lets the readers in, or clears another waiter's
 //!    bit and wakes that waiter, adds one. The counts wrap.
 //! 8. The number identifies the slots that belong to this lock.
+//! 9. The full count has been reported to `bias.rs`.
 //!
 //! All zeros is an unlocked private lock with reader preference. A process-shared waiter sleeps on
 //! the low half. Every release that a thread may sleep for changes the low half, and it stays

@@ -6,7 +6,7 @@ use crate::{AutoEvent, Barrier, Event, Latch, Once, OnceState, Scope, Semaphore}
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicU32 as Count;
 
-/// Starts one of six threads, which share `common`.
+/// Starts a thread that shares `common` with the others.
 fn spawn<T: 'static, R: 'static>(
     common: &Arc<T>,
     work: impl FnOnce(&T) -> R + 'static,

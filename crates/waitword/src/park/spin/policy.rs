@@ -141,14 +141,14 @@ impl SpinPolicy {
         self.has_just_switched
     }
 
-    /// Whether to pause before the next yield. Not if other threads ran: then the word has not been
-    /// touched for long enough.
+    /// Whether to pause before the next yield. Not if other threads ran: this waiter has then left
+    /// the word alone for long enough.
     pub(crate) fn pauses(&mut self) -> bool {
         !core::mem::take(&mut self.has_just_switched)
     }
 }
 
-/// How waits went at one place that the first looks did not end.
+/// How those waits at one place went that the first looks did not end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LooksRecord {
     /// The share of them that ended within long looks, of 255.

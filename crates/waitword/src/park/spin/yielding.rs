@@ -2,8 +2,8 @@
 //!
 //! A waiter that yields lets other threads of its process run, and it waits for one of them. But if
 //! another process wants the CPU, the yield gives it away for a whole scheduler slice, 3 ms or so.
-//! A waiter cannot ask beforehand. And a yield that gives the CPU to one of tens of threads of this
-//! process takes as long.
+//! A waiter cannot know that beforehand. And a yield that gives the CPU to one of tens of threads
+//! of this process takes as long.
 //!
 //! So after a long yield the next ones are *watched*: the CPU time of the process is read before
 //! each (which takes 0.3 µs), and again after one that took long. The CPU was busy during the whole

@@ -16,12 +16,12 @@ const FAST: usize = 3;
 pub(super) fn condvar<C: BenchCondvar>() -> Lock {
     let rows: [Row; 8] = [
         (
-            "signal, nobody waits",
+            "signal, no waiters",
             || pair::<C>().0.signal(),
             new_pair::<C>,
         ),
         (
-            "broadcast, nobody waits",
+            "broadcast, no waiters",
             || pair::<C>().0.broadcast(),
             new_pair::<C>,
         ),

@@ -37,21 +37,21 @@ pub(super) fn futex<F: Fixed>() -> Lock {
             long_ago();
             once_asleep(wake_one::<F>);
         }),
-        ("wake, nobody waits", wake_one::<F>, new_words::<F>),
+        ("wake, no waiters", wake_one::<F>, new_words::<F>),
         ("wake, 1 sleeps", wake_one::<F>, sleeping::<F, 1>),
         (
             "wake, 64 sleep",
             || _ = F::THEY.wake(&words::<F>().0, 64),
             sleeping::<F, 64>,
         ),
-        ("requeue, nobody waits", move_all::<F>, new_words::<F>),
+        ("requeue, no waiters", move_all::<F>, new_words::<F>),
         (
             "requeue, 64 sleep, all but one are moved",
             move_all::<F>,
             sleeping::<F, 64>,
         ),
         (
-            "wake_op, nobody waits",
+            "wake_op, no waiters",
             || _ = F::THEY.wake_op(&words::<F>().0, &words::<F>().1),
             new_words::<F>,
         ),

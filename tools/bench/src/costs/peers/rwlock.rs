@@ -8,19 +8,19 @@ use crate::locks::BenchRwLock;
 /// The operations of a reader/writer lock.
 pub(super) fn rwlock<L: BenchRwLock>() -> Lock {
     let rows: [Row; 5] = [
-        ("read, give back", read::<L>, new_rwlock::<L>),
-        ("write, give back", write::<L>, new_rwlock::<L>),
+        ("read, unlock", read::<L>, new_rwlock::<L>),
+        ("write, unlock", write::<L>, new_rwlock::<L>),
         (
-            "give back, 1 reader sleeps",
+            "unlock, 1 reader sleeps",
             end_write::<L>,
             written::<L, 1>,
         ),
         (
-            "give back, 8 readers sleep",
+            "unlock, 8 readers sleep",
             end_write::<L>,
             written::<L, 8>,
         ),
-        ("give back, 1 writer sleeps", end_read::<L>, || {
+        ("unlock, 1 writer sleeps", end_read::<L>, || {
             new_rwlock::<L>();
             rw::<L>().read_lock();
             asleep(1, write::<L>);

@@ -5,10 +5,10 @@
 //! are two calls, so each thread has its own nodes; it takes one to lock and gets it back when it
 //! unlocks. Meanwhile the node is remembered:
 //!
-//! | node | remembered | reason |
+//! | node of | remembered | reason |
 //! |---|---|---|
-//! | of a mutex, of a writer | next to the lock, on its own cache line | there is one, and locks may nest |
-//! | of a reader | in the thread, one at a time | there are many |
+//! | a mutex, a writer | next to the lock, on its own cache line | there is one; locks may nest |
+//! | a reader | in the thread, one at a time | there are many |
 //!
 //! This adds a load and a store or two in the thread's own memory. A node in a queue is never
 //! freed, even if its thread exits and leaves the lock locked.

@@ -28,7 +28,9 @@ fn main() {
     let (turn, changed) = (Mutex::new(0), Condvar::new());
     all(|number| {
         for _ in 0..turns / 10 {
-            let mut turn = changed.wait_while(turn.lock().unwrap(), |turn| *turn % THREADS != number).unwrap();
+            let mut turn = changed
+                .wait_while(turn.lock().unwrap(), |turn| *turn % THREADS != number)
+                .unwrap();
             *turn += 1;
             changed.notify_all();
         }

@@ -3,7 +3,7 @@
 //! | name | fault |
 //! |---|---|
 //! | `Open`, `Open...` | excludes no thread |
-//! | `SleepsOn...` | a woken waiter keeps sleeping: a wake-up is lost, at once or after a few good ones |
+//! | `SleepsOn...` | a woken waiter sleeps on: a wake-up is lost at once or after a few good ones |
 //! | the rest | an operation does not do what it reports |
 
 mod futexes;

@@ -52,19 +52,26 @@ const fn row(workload: &'static str, fault: Fault, shown: Shown) -> Row {
 #[rustfmt::skip]
 pub(super) const TABLE: &[Row] = &[
     row("calls", SkipsLock, NO_LOCK),
-    row("calls", LosesWake, Hangs(|context| calls(SleepsOn::after(0, Kernel::<true>), Call::Wait, context))),
-    row("calls", DoesLess, Fails("found another value", |context| calls(lie(Lie::AlwaysMismatches), Call::Wait, context))),
-    row("calls", DoesLess, Fails("reported 0 woken", |context| calls(lie(Lie::WakesNobody), Call::Wake, context))),
-    row("calls", DoesLess, Fails("1 had stayed", |context| calls(lie(Lie::RequeuesNobody), Call::Requeue, context))),
-    row("calls", DoesLess, Fails("wake_op woke 0", |context| calls(lie(Lie::OperatesOnNothing), Call::WakeOp, context))),
+    row("calls", LosesWake, Hangs(|context|
+        calls(SleepsOn::after(0, Kernel::<true>), Call::Wait, context))),
+    row("calls", DoesLess, Fails("found another value", |context|
+        calls(lie(Lie::AlwaysMismatches), Call::Wait, context))),
+    row("calls", DoesLess, Fails("reported 0 woken", |context|
+        calls(lie(Lie::WakesNobody), Call::Wake, context))),
+    row("calls", DoesLess, Fails("1 had stayed", |context|
+        calls(lie(Lie::RequeuesNobody), Call::Requeue, context))),
+    row("calls", DoesLess, Fails("wake_op woke 0", |context|
+        calls(lie(Lie::OperatesOnNothing), Call::WakeOp, context))),
 
     row("hash", SkipsLock, NO_LOCK),
-    row("hash", LosesWake, Hangs(|context| Ok(workload::hash::contender(lost(0), &crew(2, context)?)))),
+    row("hash", LosesWake, Hangs(|context|
+        Ok(workload::hash::contender(lost(0), &crew(2, context)?)))),
     row("hash", DoesLess, Fails("found another value", |context|
         Ok(workload::hash::contender(lie(Lie::AlwaysMismatches), &crew(2, context)?)))),
 
     row("wake", SkipsLock, NO_LOCK),
-    row("wake", LosesWake, Hangs(|context| Ok(workload::wake::contender(lost(A_FEW), &crew(4, context)?, 1)))),
+    row("wake", LosesWake, Hangs(|context|
+        Ok(workload::wake::contender(lost(A_FEW), &crew(4, context)?, 1)))),
     row("wake", DoesLess, Fails(NOBODY_SLEPT, |context|
         Ok(workload::wake::contender(lie(Lie::NeverWaits), &crew(4, context)?, 1)))),
     row("wake", DoesLess, Fails("reported 0 woken", |context|
@@ -72,20 +79,26 @@ pub(super) const TABLE: &[Row] = &[
 
     row("wake-parallel", SkipsLock, NO_LOCK),
     row("wake-parallel", LosesWake, Hangs(|context| wake_parallel(lost(A_FEW), context))),
-    row("wake-parallel", DoesLess, Fails(NOBODY_SLEPT, |context| wake_parallel(lie(Lie::NeverWaits), context))),
+    row("wake-parallel", DoesLess, Fails(NOBODY_SLEPT, |context|
+        wake_parallel(lie(Lie::NeverWaits), context))),
 
     row("requeue", SkipsLock, NO_LOCK),
     row("requeue", LosesWake, Hangs(|context| requeue(lost(A_FEW), context))),
-    row("requeue", DoesLess, Fails("4 still on the first word", |context| requeue(lie(Lie::MovesNobody), context))),
-    row("requeue", DoesLess, Fails("moved 0", |context| requeue(lie(Lie::RequeuesNobody), context))),
+    row("requeue", DoesLess, Fails("4 still on the first word", |context|
+        requeue(lie(Lie::MovesNobody), context))),
+    row("requeue", DoesLess, Fails("moved 0", |context|
+        requeue(lie(Lie::RequeuesNobody), context))),
 
     row("ping-pong", SkipsLock, NO_LOCK),
     row("ping-pong", LosesWake, Hangs(|context| ping_pong(lost(A_FEW), true, context))),
-    row("ping-pong", DoesLess, Fails(NOBODY_SLEPT, |context| ping_pong(lie(Lie::NeverWaits), true, context))),
+    row("ping-pong", DoesLess, Fails(NOBODY_SLEPT, |context|
+        ping_pong(lie(Lie::NeverWaits), true, context))),
 
     row("shared", SkipsLock, NO_LOCK),
-    row("shared", LosesWake, Hangs(|context| ping_pong(SleepsOn::after(A_FEW, Kernel::<false>), false, context))),
-    row("shared", DoesLess, Fails(NOBODY_SLEPT, |context| ping_pong(Liar::<false>(Lie::NeverWaits), false, context))),
+    row("shared", LosesWake, Hangs(|context|
+        ping_pong(SleepsOn::after(A_FEW, Kernel::<false>), false, context))),
+    row("shared", DoesLess, Fails(NOBODY_SLEPT, |context|
+        ping_pong(Liar::<false>(Lie::NeverWaits), false, context))),
 
     row("scale", SkipsLock, NO_LOCK),
     row("scale", LosesWake, Hangs(|context| scale(lost(A_FEW), context))),
@@ -108,17 +121,20 @@ pub(super) const TABLE: &[Row] = &[
     row("uncontended", LosesWake, Hangs(|context|
         Ok(workload::uncontended::reader::<SleepsOnLock<0>>(&crew(1, context)?, Section::Empty)))),
     row("uncontended", LosesWake, Hangs(|context|
-        Ok(workload::uncontended::semaphore::<SleepsOnSemaphore<0>>(&crew(1, context)?, Section::Empty)))),
+        Ok(workload::uncontended::semaphore::<SleepsOnSemaphore<0>>(
+            &crew(1, context)?, Section::Empty)))),
     row("uncontended", DoesLess, Fails("could not be locked", |context|
         Ok(workload::uncontended::failing_trylock::<NeverHad>(&crew(1, context)?)))),
 
     row("semaphore", SkipsLock, NO_LOCK),
     row("semaphore", LosesWake, Hangs(|context|
-        Ok(workload::semaphore::contender::<SleepsOnSemaphore<8>>(&crew(2, context)?, Place::OneCpu, BATCH)))),
+        Ok(workload::semaphore::contender::<SleepsOnSemaphore<8>>(
+            &crew(2, context)?, Place::OneCpu, BATCH)))),
     row("semaphore", DoesLess, Fails(NOBODY_WAITED, |context|
         Ok(workload::semaphore::contender::<OpenToAll>(&crew(2, context)?, Place::OneCpu, BATCH)))),
     row("semaphore", DoesLess,
-        By("workload::semaphore::tests::a_semaphore_that_lets_anybody_through_is_found_out_by_the_turns")),
+        By("workload::semaphore::tests::\
+            a_semaphore_that_lets_anybody_through_is_found_out_by_the_turns")),
 
     row("queue", SkipsLock, Fails(NOBODY_WAITED, queue::<OpenCondvar>)),
     row("queue", LosesWake, Hangs(queue::<SleepsOnCondvar>)),
@@ -126,13 +142,15 @@ pub(super) const TABLE: &[Row] = &[
     row("queue", DoesLess, By("workload::queue::tests::an_item_out_of_turn_is_found_out")),
 
     row("barrier", SkipsLock, NO_LOCK),
-    row("barrier", LosesWake, Hangs(|context| Ok(workload::barrier::contender::<SleepsOnBarrier>(&crew(2, context)?, BATCH)))),
+    row("barrier", LosesWake, Hangs(|context|
+        Ok(workload::barrier::contender::<SleepsOnBarrier>(&crew(2, context)?, BATCH)))),
     row("barrier", DoesLess, Fails(NOBODY_WAITED, |context|
         Ok(workload::barrier::contender::<OpenToAll>(&crew(2, context)?, BATCH)))),
     row("barrier", DoesLess, By("workload::barrier::tests::a_barrier_that_is_none_is_found_out")),
 
     row("event", SkipsLock, NO_LOCK),
-    row("event", LosesWake, Hangs(|context| Ok(workload::event::contender::<SleepsOnEvent>(&crew(4, context)?, 2)))),
+    row("event", LosesWake, Hangs(|context|
+        Ok(workload::event::contender::<SleepsOnEvent>(&crew(4, context)?, 2)))),
     row("event", DoesLess, Fails(NOBODY_SLEPT, |context|
         Ok(workload::event::contender::<OpenToAll>(&crew(4, context)?, 2)))),
 
@@ -161,14 +179,16 @@ pub(super) const TABLE: &[Row] = &[
     row("rwlock", SkipsLock, By("workload::rwlock::tests::a_lock_that_is_none_is_found_out")),
     row("rwlock", LosesWake, Hangs(rwlock::<SleepsOnLock<3>>)),
     row("rwlock", LosesWake, Hangs(rwlock_classes::<SleepsOnLock<3>>)),
-    row("rwlock", DoesLess, Fails("a write lock against readers kept no thread", rwlock::<OpenToReaders>)),
+    row("rwlock", DoesLess,
+        Fails("a write lock against readers kept no thread", rwlock::<OpenToReaders>)),
 
     row("signal", SkipsLock, Fails(NOBODY_WAITED, signal::<OpenCondvar>)),
     row("signal", LosesWake, Hangs(signal::<SleepsOnCondvar>)),
     row("signal", DoesLess, Fails(SPURIOUS, signal::<NeverWaits>)),
 
     row("cond-perf", SkipsLock, Fails(NOBODY_WAITED, cond_perf::<OpenCondvar>)),
-    row("cond-perf", SkipsLock, By("workload::cond_perf::tests::a_mutex_that_is_none_is_found_out")),
+    row("cond-perf", SkipsLock,
+        By("workload::cond_perf::tests::a_mutex_that_is_none_is_found_out")),
     row("cond-perf", LosesWake, Hangs(cond_perf::<SleepsOnCondvar>)),
     row("cond-perf", DoesLess, Fails(SPURIOUS, cond_perf::<NeverWaits>)),
 

@@ -31,7 +31,8 @@ fn interval(ratios: Ratios) -> String {
 pub(super) fn glance(report: &AnyReport) -> String {
     let seeds: Vec<String> = report.seeds().iter().map(u64::to_string).collect();
     let mut text = format!(
-        "Random loads (seed {}): ratios to the best peer of each cell by throughput; p99.9 of waits\n",
+        "Random loads (seed {}): ratios to the best peer of each cell by throughput; p99.9 of \
+         waits\n",
         seeds.join(", ")
     );
     let head = [
@@ -83,16 +84,20 @@ fn glance_line(cells: [String; 10]) -> String {
         drop_in,
     ] = cells;
     format!(
-        "{loads:23}{cells:>6}{mean:>11}{interval:>11}{tenth:>7}{worst:>7}{cpu:>7}{tail:>7}{glibc:>10}{drop_in:>9}\n"
+        "{loads:23}{cells:>6}{mean:>11}{interval:>11}{tenth:>7}{worst:>7}{cpu:>7}{tail:>7}\
+         {glibc:>10}{drop_in:>9}\n"
     )
 }
 
 /// All tables, with an introduction and notes.
 pub(crate) fn text(report: &AnyReport) -> String {
     let mut text = String::from(
-        "A ratio is ours divided by theirs, in the same round; a cell counts with the median of its rounds.\n\
-         The best peer of a cell is the one with the best throughput there, also for CPU and waits. More\n\
-         throughput is better; less CPU per operation and a lower 99.9th percentile of the waits are better.\n",
+        "A ratio is ours divided by theirs, in the same round; a cell counts with the median of \
+         its rounds.\n\
+         The best peer of a cell is the one with the best throughput there, also for CPU and \
+         waits. More\n\
+         throughput is better; less CPU per operation and a lower 99.9th percentile of the waits \
+         are better.\n",
     );
     for ours in OURS {
         text += &to_best(report, ours);

@@ -49,7 +49,8 @@ pub(crate) fn comparison(comparison: &Comparison) -> String {
     if comparison.alone > 0 {
         text += &format!("; {} are in only one of the runs", comparison.alone);
     }
-    text + ".\nOf a hundred unchanged figures, expect two or three false positives: a change that another run does not show was noise.\n"
+    text + ".\nOf a hundred unchanged figures, expect two or three false positives: a change that \
+            another run does not show was noise.\n"
 }
 
 fn row(change: &Change) -> [String; 9] {
@@ -112,7 +113,8 @@ mod tests {
             "{text}"
         );
         place(
-            "4 figures compared: 1 worse, 1 better, 1 the same, 0 undecided, 1 with too few rounds; 5 are in only one",
+            "4 figures compared: 1 worse, 1 better, 1 the same, 0 undecided, 1 with too few \
+             rounds; 5 are in only one",
         );
     }
 }

@@ -166,7 +166,8 @@ fn rest(report: &Report) -> String {
     if report.rounds < enough {
         text += &format!("Fewer than {enough} rounds: enough for a look, not for publication.\n");
     }
-    text + "Every row: --all. HTML page with plots: --html FILE. Won, lost and why: --markdown FILE.\n"
+    text + "Every row: --all. HTML page with plots: --html FILE. Won, lost and why: --markdown \
+            FILE.\n"
 }
 
 #[cfg(test)]
