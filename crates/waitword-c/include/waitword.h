@@ -470,9 +470,9 @@ typedef struct ww_robust_mutex ww_robust_mutex_t;
  * A reader/writer lock: 8 bytes, all zero when it is unlocked, private, and prefers readers.
  * Initialise it with `WW_RWLOCK_INITIALIZER`, `WW_WRITER_RWLOCK_INITIALIZER` or `ww_rwlock_init`.
  *
- * Neither readers nor writers starve under either preference: a thread that has waited for about a
- * millisecond requests its turn. Many readers on many CPUs do not slow each other down: a lock
- * that is mostly read becomes biased, and its readers then no longer touch it.
+ * Neither readers nor writers starve under either preference: a thread that has waited for 0.1 to
+ * 10 ms requests its turn. Many readers on many CPUs do not slow each other down: a lock that is
+ * mostly read becomes biased, and its readers then no longer write to it.
  *
  * The thread that locked and unlocked it last may destroy, free or unmap it. None of its functions
  * may be called from a signal handler. After `fork`, the child's copy is held as the parent's was.
@@ -1749,8 +1749,8 @@ int ww_barrier_init(ww_barrier_t *barrier,
                     unsigned int count);
 
 /**
- * Waits until no thread touches the barrier any more. A private barrier does not need this call,
- * and the call does not wait for it.
+ * Checks that the barrier may be freed. For a shared barrier, also waits until no thread touches
+ * it any more. A private barrier does not need this call.
  *
  * Errors:
  * - `EBUSY`: threads have arrived in a round that is not complete.

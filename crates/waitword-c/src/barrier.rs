@@ -72,8 +72,8 @@ pub unsafe extern "C" fn ww_barrier_init(
     })
 }
 
-/// Waits until no thread touches the barrier any more. A private barrier does not need this call,
-/// and the call does not wait for it.
+/// Checks that the barrier may be freed. For a shared barrier, also waits until no thread touches
+/// it any more. A private barrier does not need this call.
 ///
 /// Errors:
 /// - `EBUSY`: threads have arrived in a round that is not complete.

@@ -7,9 +7,10 @@
 //! parking_lot's names and interface: a program that uses parking_lot need only change its `use`.
 //! [`OnceLock`] and [`LazyLock`] are as in std. There are also [`Semaphore`], [`Barrier`],
 //! [`Event`], [`AutoEvent`], [`Latch`] and, on the standard atomics, [`AtomicWait`].
-//! [`RobustMutex`] survives the death of its holder's process. The mutex chooses how to wait by
-//! itself; to choose yourself, see [`MutexOptions`] and [`RwLockOptions`]. For which lock to use
-//! when, see `docs/which-lock.md` in the repository.
+//! [`RobustMutex`] survives the death of its holder's process, [`PiMutex`] inherits priorities, and
+//! [`CheckedMutex`] detects misuse. The mutex chooses how to wait by itself; to choose yourself,
+//! see [`MutexOptions`] and [`RwLockOptions`]. `docs/which-lock.md` in the repository helps you
+//! choose a lock.
 //!
 //! ```
 //! use waitword::{Condvar, Mutex};
@@ -57,8 +58,8 @@
 //!
 //! let waiter = std::thread::spawn(|| {
 //!     while READY.load(Ordering::Acquire) == 0 {
-//!         // Sleeps only while the byte still holds 0. Every error and every wake-up
-//!         // means the same here: look again.
+//!         // Sleeps only while the byte still holds 0. Whether this returns an error or
+//!         // a wake-up, the next step is the same: check the byte again.
 //!         let _ = Futex::private(&READY).wait(0);
 //!     }
 //! });
@@ -77,7 +78,7 @@
 //! | sleep on up to 128 words of any size | [`wait_any`] |
 //! | do any of this across processes | [`Futex::shared`] instead of [`Futex::private`] |
 //! | choose the NUMA node of the waiters | [`Futex::numa`] |
-//! | have futex(2)'s or futex2's own arguments and answers | [`raw`] |
+//! | use futex(2)'s or futex2's own arguments and return values | [`raw`] |
 //!
 //! [`wait`]: Futex::wait
 //! [`wait_until`]: Futex::wait_until
@@ -87,8 +88,8 @@
 //! [`requeue`]: Futex::requeue
 //! [`cmp_requeue`]: Futex::cmp_requeue
 //!
-//! All users of a word must use this crate for it. A kernel futex call on a private word does not
-//! find its waiters.
+//! All users of a word must use this crate for it: a kernel futex call on a private word does not
+//! find the waiters of this crate.
 //!
 //! # Private and shared words
 //!
@@ -106,7 +107,7 @@
 //!
 //! * **Check and enqueue are one step.** If a wait sleeps, it has seen the expected value at a
 //!   moment after which every wake finds the waiter.
-//! * **Exact counts.** The number returned is the number woken (or woken and moved).
+//! * **Exact counts.** The number returned is the number of threads woken (or woken and moved).
 //! * **Order of arrival** within a scheduling class; real-time waiters go first, by priority. A
 //!   thread's priority is looked up at most every 10 ms, so a change may take effect that much
 //!   later.
@@ -122,8 +123,8 @@
 //!   [`Error::Interrupted`]. If the handler has interrupted one of this library's own critical
 //!   sections, the child must not return from it (exec and exit are what handlers fork for). Where
 //!   the kernel does not wipe, or memory is short, a handler of `pthread_atfork` clears the table.
-//!   It is registered by the first wait at the latest. A handler that the program registered before
-//!   it runs first, and must not use this crate's locks.
+//!   It is registered by the first wait at the latest. A handler that the program registered
+//!   earlier runs before it in the child, and must not use this crate's locks.
 //! * **Wake-ups may be spurious**, as futex(2) allows: always check the word again. A wake-up is
 //!   never lost.
 //! * A wake-up synchronizes: everything the waker did before the wake is visible to the woken

@@ -29,8 +29,8 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// The workloads to run; --list shows their names. Default: all but `programs`, which --full
-    /// adds
+    /// The workloads to run; --list shows their names. Default: those that the five patches
+    /// measured; with --full, all
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
@@ -52,7 +52,8 @@ pub(crate) struct Args {
           value_parser = clap::value_parser!(u32).range(0..=1024))]
     naps: u32,
 
-    /// Also run the cases that take long: 10,000 threads, critical sections of every length
+    /// Run all workloads, and also the cases that take long: 10,000 threads, critical sections of
+    /// every length
     #[arg(long)]
     full: bool,
 
@@ -80,8 +81,8 @@ pub(crate) struct Args {
           value_parser = clap::value_parser!(u64).range(1..=60_000))]
     window: u64,
 
-    /// Keep rounds during which other processes used the CPUs, for a look on a machine that is
-    /// never quiet
+    /// Keep rounds during which other processes used the CPUs, for a quick look on a machine that
+    /// is never quiet
     #[arg(long)]
     keep_disturbed: bool,
 

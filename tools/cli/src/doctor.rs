@@ -88,7 +88,7 @@ fn machine() -> Vec<Finding> {
             "CPUs",
             format!("{allowed} of {online} online"),
             if allowed > 1 {
-                "Waiters spin briefly before they sleep. At most CPUs - 1 waiters spin at once."
+                "Waiters stay awake briefly before they sleep, and yield their CPU meanwhile."
             } else {
                 "Waiters sleep at once: on one CPU, a spinning waiter keeps the waker from running."
             },

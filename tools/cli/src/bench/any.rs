@@ -20,7 +20,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_values_t = [1])]
     seed: Vec<u64>,
 
-    /// Number of loads for each seed, family and surroundings
+    /// Number of loads (cells) for each seed, family and surroundings
     #[arg(long, value_name = "N", default_value_t = 10)]
     cells: u32,
 
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     )]
     beside: Vec<Beside>,
 
-    /// Measure each contender N times in each cell
+    /// Measure each contender N times in each load
     #[arg(long, value_name = "N", default_value_t = 5)]
     rounds: usize,
 
@@ -53,8 +53,8 @@ pub(crate) struct Args {
     #[arg(long)]
     flavours: bool,
 
-    /// Keep rounds during which other processes used the CPUs, for a look on a machine that is
-    /// never quiet
+    /// Keep rounds during which other processes used the CPUs, for a quick look on a machine that
+    /// is never quiet
     #[arg(long)]
     keep_disturbed: bool,
 
@@ -66,7 +66,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
-    /// Run only this cell, and chart which threads held the lock and which waited
+    /// Run only this load (such as mutex/quiet/7/12), and chart which threads held the lock and
+    /// which waited
     #[arg(long, value_name = "CELL")]
     replay: Option<CellId>,
 

@@ -109,9 +109,9 @@ use word::{PREFER_WRITER, SHARED, State};
 /// Which class of threads a [`RawRwLock`] prefers: readers or writers. Fixed when the lock is
 /// created.
 ///
-/// Neither class starves under either preference. A thread that has waited for 1 to 10 ms asks for
-/// a turn. After that, newcomers queue behind it, and the lock goes to the thread that has waited
-/// longest. (How soon depends on the length of the critical sections.)
+/// Neither class starves under either preference. A thread that has waited for 0.1 to 10 ms asks
+/// for a turn. After that, newcomers queue behind it, and the lock goes to the thread that has
+/// waited longest. (How soon depends on the length of the critical sections.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Preference {
     /// POSIX's default, glibc's `PTHREAD_RWLOCK_PREFER_READER_NP`, and the default here. A reader
