@@ -11,12 +11,12 @@ use crate::lock::{
 use crate::sys::clock::Deadline;
 use crate::{Error, stats};
 
-pub use crate::raw::classic::{answer_of_pi, futex_interruptible};
 pub use crate::lock::condvar::Wakeup;
 pub use crate::lock::interrupter::{Interrupter, SetAside};
 pub use crate::lock::mutex::{GivenBack, LateWaiter};
 pub use crate::lock::once::OnceRun;
 pub use crate::lock::tokens::PostedTo;
+pub use crate::raw::classic::{answer_of_pi, futex_interruptible};
 pub use stats::add_locks;
 
 /// Registers the handler of `pthread_atfork` that clears in a child what the kernel does not

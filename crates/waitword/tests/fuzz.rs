@@ -158,7 +158,11 @@ fn fuzz_inheriting() {
         inheriting: true,
         ..Contents::default()
     };
-    let sides = [Some(sides::raw_interface()), sides::c_library(), sides::drop_in()];
+    let sides = [
+        Some(sides::raw_interface()),
+        sides::c_library(),
+        sides::drop_in(),
+    ];
     fuzz(
         "fuzz_inheriting",
         sides.into_iter().flatten().collect(),

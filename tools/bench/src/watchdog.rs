@@ -124,7 +124,10 @@ mod tests {
     fn the_message_names_the_contender() {
         let context = Context::new(crate::run::Settings::default(), std::sync::Arc::default());
         let before = who_hangs("signal", PATIENCE, &context);
-        assert!(before.starts_with("`signal` hangs: no progress"), "{before}");
+        assert!(
+            before.starts_with("`signal` hangs: no progress"),
+            "{before}"
+        );
         context.measures("one CPU: some lock".to_owned());
         let message = who_hangs("signal", PATIENCE, &context);
         assert!(message.contains("in \"one CPU: some lock\""), "{message}");

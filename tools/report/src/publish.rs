@@ -142,9 +142,11 @@ impl Results {
 
     fn block(&self, name: &str, root: &str) -> Result<String, String> {
         let text = match name {
-            "any" => return Ok(self.random_loads(root, |report| {
-                random_loads(report).trim_start().to_owned()
-            })),
+            "any" => {
+                return Ok(
+                    self.random_loads(root, |report| random_loads(report).trim_start().to_owned())
+                );
+            }
             "random" => {
                 return Ok(self.random_loads(root, |report| any::overall(report).markdown()));
             }

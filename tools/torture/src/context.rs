@@ -171,7 +171,10 @@ impl Context {
 
     /// Gives a word a number and a name.
     pub(crate) fn name_word(&self, name: &str, word: Word, scope: Scope) -> Spot {
-        let mut words = self.words.lock().expect("no thread panics while it holds it");
+        let mut words = self
+            .words
+            .lock()
+            .expect("no thread panics while it holds it");
         let number = words.len() as u32 + 1;
         let spot = Spot {
             number,
@@ -189,7 +192,10 @@ impl Context {
             address: address.expose_provenance(),
             bytes,
         };
-        let mut objects = self.objects.lock().expect("no thread panics while it holds it");
+        let mut objects = self
+            .objects
+            .lock()
+            .expect("no thread panics while it holds it");
         objects.push(object);
     }
 

@@ -13,7 +13,11 @@ use super::sides;
 
 fn same_as_the_kernel(initial: [u32; WORDS], steps: Vec<Step>) {
     let program = Program { initial, steps };
-    let others = [Some(sides::raw_interface()), sides::c_library(), sides::drop_in()];
+    let others = [
+        Some(sides::raw_interface()),
+        sides::c_library(),
+        sides::drop_in(),
+    ];
     let comparison = Comparison::new("found", others.into_iter().flatten().collect());
     if let Err(difference) = comparison.compare(&program) {
         panic!("{difference}");

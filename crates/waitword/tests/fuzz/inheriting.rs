@@ -271,7 +271,11 @@ fn finding() -> Vec<Vec<Step>> {
 /// Each pair of a call that leaves a waiter on a private word and a call that finds it.
 #[test]
 fn each_pair_answers_as_the_kernel() {
-    let others = [Some(sides::raw_interface()), sides::c_library(), sides::drop_in()];
+    let others = [
+        Some(sides::raw_interface()),
+        sides::c_library(),
+        sides::drop_in(),
+    ];
     let others = others.into_iter().flatten().collect();
     let comparison = Comparison::new("each_pair_answers_as_the_kernel", others);
     let mut differences = vec![];
@@ -297,7 +301,11 @@ fn each_pair_answers_as_the_kernel() {
 /// A waiter can be moved to unmapped memory.
 #[test]
 fn a_word_that_cannot_be_read_answers_as_the_kernel() {
-    let others = [Some(sides::raw_interface()), sides::c_library(), sides::drop_in()];
+    let others = [
+        Some(sides::raw_interface()),
+        sides::c_library(),
+        sides::drop_in(),
+    ];
     let others = others.into_iter().flatten().collect();
     let test = "a_word_that_cannot_be_read_answers_as_the_kernel";
     let comparison = Comparison::new(test, others);

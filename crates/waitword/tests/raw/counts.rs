@@ -28,9 +28,8 @@ impl Side {
         let op = op | self.private as i32;
         if self.ours {
             // SAFETY: mapped words.
-            let answer = unsafe {
-                raw::futex(first, op, count as u32, second_count as usize, second, val3)
-            };
+            let answer =
+                unsafe { raw::futex(first, op, count as u32, second_count as usize, second, val3) };
             return answer.map_err(Errno::raw_os_error);
         }
         let [first, second] = [first, second].map(|word| word.expose_provenance());

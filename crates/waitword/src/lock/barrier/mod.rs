@@ -20,8 +20,8 @@
 //!   are counted in and out, and `destroy` waits until all are out, as glibc's does
 //!   (`shared.rs`).
 
-mod shared;
 mod private;
+mod shared;
 
 use super::const_fn::const_fn;
 use super::count::CountError;

@@ -43,10 +43,10 @@ pub(crate) mod counted;
 mod counted_tests;
 #[cfg(not(loom))]
 mod priority;
+mod private;
 #[cfg(not(loom))]
 mod robust;
 mod shared;
-mod private;
 #[cfg(all(test, not(loom)))]
 mod wraps;
 

@@ -22,14 +22,14 @@
 //! no access. For a mutex that outlives its owner's *process*, use
 //! [`RobustMutex`](crate::RobustMutex).
 
-mod condvar;
 mod api;
+mod condvar;
 mod raw;
 #[cfg(feature = "serde")]
 mod serialized;
 
-pub use condvar::FallibleCondvar;
 pub use api::{FallibleMutex, FallibleMutexGuard};
+pub use condvar::FallibleCondvar;
 pub use raw::{RawCheckedMutex, RawFallibleMutex, RawPiMutex};
 
 /// A mutex that refuses a second lock by its owner, for which a plain one would wait in vain.

@@ -3,8 +3,8 @@
 #[cfg(not(loom))]
 use super::owner;
 use super::{
-    LockError, LockTimedOut, PosixFlavour, RawPosixMutex, SHARED, State, Then, nap, private, shared,
-    unlock, wait_wake,
+    LockError, LockTimedOut, PosixFlavour, RawPosixMutex, SHARED, State, Then, nap, private,
+    shared, unlock, wait_wake,
 };
 use crate::atomic::Ordering;
 #[cfg(not(loom))]

@@ -44,31 +44,31 @@
 pub(in crate::lock) mod after_wait;
 #[cfg(not(loom))]
 pub(in crate::lock) mod api;
-mod contended;
-mod error;
 mod batch;
+mod contended;
+mod default_flavour;
+mod error;
 #[cfg(not(loom))]
 pub(in crate::lock) mod fair;
 mod late_successor;
 mod monopoly;
 mod nap;
 mod options;
-mod policy;
-mod real_time;
-mod shared;
 #[cfg(not(loom))]
 mod owner;
-mod default_flavour;
+mod policy;
 pub(in crate::lock) mod private;
+mod real_time;
+mod shared;
 mod unlock;
 mod wait_wake;
 pub(in crate::lock) mod waiter;
 mod word;
 
-pub use contended::{GivenBack, LateWaiter};
-pub use error::LockError;
 #[cfg(loom)]
 pub(crate) use batch::let_extras_be_woken;
+pub use contended::{GivenBack, LateWaiter};
+pub use error::LockError;
 #[cfg(loom)]
 pub(crate) use late_successor::let_successors_be_late;
 #[cfg(loom)]

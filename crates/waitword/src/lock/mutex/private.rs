@@ -438,7 +438,11 @@ impl<'a> Contender<'a> {
     }
 
     fn request(&self, waiter: Waiter) -> Request<'a> {
-        Request::new(self.mutex.key(), waiter.entry(), Until::asleep(self.deadline))
+        Request::new(
+            self.mutex.key(),
+            waiter.entry(),
+            Until::asleep(self.deadline),
+        )
     }
 
     /// Parks if `announced` returns the word with this waiter announced in it.
@@ -496,12 +500,10 @@ impl<'a> Contender<'a> {
             self.mutex.note_successor(now);
             Choice::Take
         };
-        let parked = parking::park_instead_of(
-            self.request(me),
-            longest_waiting,
-            SUCCESSOR,
-            |queue| self.mutex.note_parked(queue.has_waiters()),
-        );
+        let parked =
+            parking::park_instead_of(self.request(me), longest_waiting, SUCCESSOR, |queue| {
+                self.mutex.note_parked(queue.has_waiters())
+            });
         match parked {
             Parked::Invalid | Parked::Interrupted => BECAME_SUCCESSOR,
             parked => {

@@ -178,28 +178,23 @@ pub(super) fn unlock_fairly(mutex: &RawPosixMutex) {
         }
         waiter => waiter.waited_until(now),
     };
-    let handed_over = parking::unpark_highest(
-        mutex.key(),
-        LOOK_THROUGH,
-        rank,
-        |unparked| {
-            let mut state = mutex.state();
-            loop {
-                let left = match was_real_time.get() {
-                    true => state.with_parked(unparked.more),
-                    false => state.with_ordinary_left(unparked.more),
-                };
-                let (next, token) = match unparked.woken {
-                    0 => (left.released(), 0),
-                    _ => (left, HOLDER),
-                };
-                match mutex.change(state, next, Ordering::Release) {
-                    Ok(()) => return token,
-                    Err(now) => state = now,
-                }
+    let handed_over = parking::unpark_highest(mutex.key(), LOOK_THROUGH, rank, |unparked| {
+        let mut state = mutex.state();
+        loop {
+            let left = match was_real_time.get() {
+                true => state.with_parked(unparked.more),
+                false => state.with_ordinary_left(unparked.more),
+            };
+            let (next, token) = match unparked.woken {
+                0 => (left.released(), 0),
+                _ => (left, HOLDER),
+            };
+            match mutex.change(state, next, Ordering::Release) {
+                Ok(()) => return token,
+                Err(now) => state = now,
             }
-        },
-    );
+        }
+    });
     stats::count_many(Event::HandOffs, handed_over);
 }
 

@@ -88,9 +88,7 @@ impl fmt::Display for RobustError {
             Self::TooDeep => "the mutex is held too many times",
             Self::NotOwner => "the caller does not hold the mutex",
             Self::NotInconsistent => "the mutex is not inconsistent, or not held by the caller",
-            Self::Unsupported => {
-                "this C library or this kernel does not support robust mutexes"
-            }
+            Self::Unsupported => "this C library or this kernel does not support robust mutexes",
             Self::OutOfMemory => "out of memory",
             Self::Kernel(code) => {
                 return write!(

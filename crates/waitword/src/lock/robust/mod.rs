@@ -12,14 +12,14 @@
 //! Recovery is the kernel's work in the end. A killed process can do nothing more; the other
 //! processes see only what the kernel makes of the list that it left behind.
 
+#[cfg(not(loom))]
+mod api;
 mod error;
 #[cfg(not(loom))]
 mod list;
 #[cfg(loom)]
 #[path = "list_model.rs"]
 pub(crate) mod list;
-#[cfg(not(loom))]
-mod api;
 mod raw;
 pub(crate) mod step;
 mod word;
@@ -27,7 +27,7 @@ mod word;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub use error::{RobustError, RobustLocked};
 #[cfg(not(loom))]
 pub use api::{RobustAccess, RobustMutex};
+pub use error::{RobustError, RobustLocked};
 pub use raw::{RawRobustMutex, RobustKind, RobustProtocol};

@@ -74,33 +74,33 @@
 //! what the earlier readers did visible to the writer. The only full fences are the two of the slot
 //! protocol, explained in `slots.rs`.
 
+#[cfg(not(loom))]
+mod api;
 mod bias;
 #[cfg(all(test, not(loom)))]
 mod bias_tests;
 mod error;
 mod fast;
 mod hand_over;
-mod shared;
 mod policy;
 mod posix;
+mod private;
 mod rank;
+mod shared;
 mod slots;
-mod word;
 #[cfg(all(test, not(loom)))]
 mod tests;
-#[cfg(not(loom))]
-mod api;
 #[cfg(all(test, not(loom)))]
 mod turn_tests;
 mod upgrade;
-mod private;
+mod word;
 
-pub use error::RwLockError;
 #[cfg(not(loom))]
 pub use api::{
     MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockOptions, RwLockReadGuard,
     RwLockUpgradableReadGuard, RwLockWriteGuard, const_rwlock,
 };
+pub use error::RwLockError;
 
 use crate::atomic::AtomicU64;
 use crate::futex::Scope;

@@ -54,11 +54,11 @@
 //! A process that is killed while it *holds* the lock leaves it held: this lock is not robust.
 
 use super::policy::{Alarms, FIRST_TURN, Patience};
+use super::private::sooner;
 use super::word::{
     CLAIM_WAITS, CLAIMED, OTHER_WAKES, READERS_TURN, READERS_WAIT, READERS_WAKES, Release, Right,
     State, TURN, WRITER, WRITERS_WAIT,
 };
-use super::private::sooner;
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::AtomicU64;
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};

@@ -10,16 +10,8 @@ pub(super) fn rwlock<L: BenchRwLock>() -> Lock {
     let rows: [Row; 5] = [
         ("read, unlock", read::<L>, new_rwlock::<L>),
         ("write, unlock", write::<L>, new_rwlock::<L>),
-        (
-            "unlock, 1 reader sleeps",
-            end_write::<L>,
-            written::<L, 1>,
-        ),
-        (
-            "unlock, 8 readers sleep",
-            end_write::<L>,
-            written::<L, 8>,
-        ),
+        ("unlock, 1 reader sleeps", end_write::<L>, written::<L, 1>),
+        ("unlock, 8 readers sleep", end_write::<L>, written::<L, 8>),
         ("unlock, 1 writer sleeps", end_read::<L>, || {
             new_rwlock::<L>();
             rw::<L>().read_lock();
