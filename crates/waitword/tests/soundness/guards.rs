@@ -100,7 +100,7 @@ fn each_lock_and_unlock<R: RawFallibleMutex + Sync>(mutex: FallibleMutex<R, [u32
     assert_eq!(mutex.try_lock().unwrap_err(), LockError::Busy);
     assert!(mutex.is_locked());
     assert_eq!(format!("{guard:?}"), "[0, 3]");
-    assert!(format!("{mutex:?}").contains("holds"), "{mutex:?}");
+    assert!(format!("{mutex:?}").contains("is held"), "{mutex:?}");
     thread::scope(|scope| {
         scope.spawn(|| {
             let short = Duration::from_millis(1);
