@@ -102,7 +102,7 @@ fn a_table_names_each_report_that_it_is_made_of_and_no_other() {
         any: Vec::new(),
     };
     let text = results
-        .fill("<!-- results: goals --><!-- results: end -->", "")
+        .fill("<!-- results: glance --><!-- results: end -->", "")
         .unwrap();
     assert!(text.contains("b.json"), "{text}");
     assert!(!text.contains("c.json"), "{text}");
