@@ -80,3 +80,36 @@ fn who_comes_while_the_handler_is_registered_has_one_too() {
         second.join().unwrap();
     });
 }
+
+/// The kernel wipes the table and the first parkers, but refuses for parkers that are mapped later.
+#[test]
+fn parkers_that_the_kernel_does_not_wipe_are_free_in_the_child() {
+    let test = "parkers_that_the_kernel_does_not_wipe_are_free_in_the_child";
+    in_fresh_process(test, || {
+        /// More than the first chunk of parkers holds.
+        const WAITERS: usize = 40;
+        static FIRST: AtomicU32 = AtomicU32::new(0);
+        static WORD: AtomicU32 = AtomicU32::new(0);
+        let _watchdog = watchdog(test);
+        // The delayed registration is the other test's subject.
+        GO_ON.store(true, SeqCst);
+        let wait = |word: &'static AtomicU32| {
+            thread::spawn(move || assert_eq!(Futex::private(word).wait(0), Ok(())))
+        };
+        let first = wait(&FIRST);
+        until_waiting(&FIRST, 1);
+        refuse_to_wipe();
+        let waiters: Vec<_> = (0..WAITERS).map(|_| wait(&WORD)).collect();
+        until_waiting(&WORD, WAITERS);
+        assert_eq!(table::snapshot(&mut []).parkers, 1 + WAITERS);
+        in_child(Way::Fork, || {
+            i32::from(table::snapshot(&mut []).parkers != 0)
+        });
+        assert_eq!(Futex::private(&FIRST).wake(1), Ok(1));
+        assert_eq!(Futex::private(&WORD).wake(usize::MAX), Ok(WAITERS));
+        waiters
+            .into_iter()
+            .chain([first])
+            .for_each(|waiter| waiter.join().unwrap());
+    });
+}

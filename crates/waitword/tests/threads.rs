@@ -5,11 +5,12 @@ mod common;
 
 use common::process::in_fresh_process;
 use common::{until, until_waiting, watchdog};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::thread::{Builder, Scope};
 use std::time::Duration;
-use waitword::{Deadline, Error, Futex, table};
+use waitword::{Deadline, Error, Futex, RawPosixMutex, table};
 
 /// A thread with a small stack, because there will be thousands.
 fn start<'scope>(scope: &'scope Scope<'scope, '_>, work: impl FnOnce() + Send + 'scope) {
@@ -169,6 +170,75 @@ fn waiters_are_woken_in_order_of_arrival() {
     });
     let order = awake.into_inner().expect("the list");
     assert_eq!(order, [0, 1, 2, 3, 10, 11, 12, 13, 14, 4, 5, 6, 7, 8, 9]);
+}
+
+/// Runs the calling thread on this CPU only.
+fn pin(cpu: usize) {
+    let mut one = CpuSet::new();
+    one.set(cpu);
+    sched_setaffinity(None, &one).unwrap();
+}
+
+/// A mutex's waiter that was woken, and found that another thread had taken the lock past it, parks
+/// in front of those that came later.
+#[test]
+fn a_woken_waiter_keeps_its_place_in_the_queue() {
+    let _watchdog = watchdog("a_woken_waiter_keeps_its_place_in_the_queue");
+    let allowed = sched_getaffinity(None).unwrap();
+    let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
+    let (Some(ours), Some(theirs)) = (cpus.next(), cpus.next()) else {
+        eprintln!("SKIPPED: on one CPU a woken thread runs before its waker can take the lock");
+        return;
+    };
+    // The waiters share a CPU: an unlock prefers one that last ran on its own.
+    pin(ours);
+    // At the back of the queue, a waiter that parks again would be the second and then the first.
+    let round = |times: usize| {
+        let mutex = RawPosixMutex::new();
+        let served = Mutex::new(Vec::new());
+        let lock = |number: usize| {
+            pin(theirs);
+            mutex.lock();
+            served.lock().unwrap().push(number);
+            // SAFETY: locked just above.
+            unsafe { mutex.unlock() };
+        };
+        let is_taken_each_time = std::thread::scope(|scope| {
+            mutex.lock();
+            for number in 0..2 {
+                let lock = &lock;
+                start(scope, move || lock(number));
+                until_waiting(&mutex, number + 1);
+            }
+            let is_taken_each_time = (0..times).all(|_| {
+                // SAFETY: this thread holds it.
+                unsafe { mutex.unlock() };
+                let is_taken = mutex.try_lock();
+                let is_first = served.lock().unwrap().is_empty();
+                if is_taken && is_first {
+                    until_waiting(&mutex, 2);
+                } else if is_taken {
+                    // SAFETY: this thread holds it.
+                    unsafe { mutex.unlock() };
+                }
+                is_taken && is_first
+            });
+            if is_taken_each_time {
+                // SAFETY: this thread holds it.
+                unsafe { mutex.unlock() };
+            }
+            is_taken_each_time
+        });
+        is_taken_each_time.then(|| served.into_inner().unwrap())
+    };
+    for times in [1, 2] {
+        let served = (0..1000).find_map(|_| round(times));
+        assert_eq!(
+            served,
+            Some(vec![0, 1]),
+            "taken {times} times past its waiters"
+        );
+    }
 }
 
 /// Makes the calling thread a real-time one. Returns whether that is permitted.
