@@ -90,13 +90,13 @@ const PRIVATE: &[Chosen] = &[
     (
         "wake, no waiters",
         "calls",
-        &["wake, nobody waiting, private, one word"],
+        &["wake, no waiters, private, one word"],
         "",
     ),
     (
         "requeue, no waiters",
         "calls",
-        &["requeue, nobody waiting, private"],
+        &["requeue, no waiters, private"],
         "",
     ),
     (
@@ -259,13 +259,13 @@ const OF_FUTEXES: &[Chosen] = &[
     (
         "wake, no waiters",
         "calls",
-        &["wake, nobody waiting, private, one word"],
+        &["wake, no waiters, private, one word"],
         "",
     ),
     (
         "wake_op, no waiters",
         "calls",
-        &["wake_op, nobody waiting, private"],
+        &["wake_op, no waiters, private"],
         "",
     ),
     (

@@ -207,3 +207,33 @@ fn the_worst_random_loads_stand_in_a_table_with_their_best_peers() {
     assert!(!ratios.is_empty() && ratios.len() <= 10);
     assert!(ratios.is_sorted(), "{ratios:?}");
 }
+
+/// README's table: one row per comparison, each the same figures as the row "all" of its own table.
+#[test]
+fn readme_shows_the_random_loads_in_one_row_for_each_comparison() {
+    let file = "any.json".to_owned();
+    let report = whole().any.unwrap();
+    let results = Results {
+        runs: Vec::new(),
+        any: vec![Any { file, report }],
+    };
+    let block = |name| {
+        let mark = format!("<!-- results: {name} --><!-- results: end -->");
+        results.fill(&mark, "").unwrap()
+    };
+    let figures = |text: &str, is_wanted: fn(&str) -> bool| -> Vec<String> {
+        let wanted = text.lines().filter(|line| is_wanted(line));
+        // Without the name.
+        wanted
+            .map(|line| line.splitn(3, '|').nth(2).unwrap().to_owned())
+            .collect()
+    };
+    let short = block("random");
+    let rows = figures(&short, |line| line.contains("relative to the best"));
+    assert!(rows.len() >= 2, "{short}");
+    assert_eq!(
+        rows,
+        figures(&block("any"), |line| line.starts_with("| all |"))
+    );
+    assert!(short.contains("[any.json](any.json)"), "{short}");
+}

@@ -36,7 +36,7 @@ use syscalls::{Sysno, syscall0};
 /// The workload, as selected by name.
 pub const WORKLOAD: Workload = Workload {
     name: "calls",
-    about: "one call that has nothing to do: wrong value, nobody waiting",
+    about: "one call that has nothing to do: wrong value, no waiters",
     patch: Some(crate::workload::Patch::Private),
     milliseconds: 16,
     cases,
@@ -59,9 +59,9 @@ impl Call {
     fn name(self) -> &'static str {
         match self {
             Self::Wait => "wait, wrong value",
-            Self::Wake => "wake, nobody waiting",
-            Self::Requeue => "requeue, nobody waiting",
-            Self::WakeOp => "wake_op, nobody waiting",
+            Self::Wake => "wake, no waiters",
+            Self::Requeue => "requeue, no waiters",
+            Self::WakeOp => "wake_op, no waiters",
         }
     }
 
