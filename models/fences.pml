@@ -3,7 +3,7 @@
  *
  * The code: private/bucket.rs (a waiter's count, and the count at the target of a requeue),
  * park/interrupt.rs (the parker of a thread that may be interrupted), lock/interrupter.rs (the
- * end time of its wait), lock/rwlock/slots.rs (a reader's slot).
+ * end time of its wait), lock/rwlock/visible_readers.rs (a reader's slot).
  *
  * Why: Spin's memory is sequentially consistent; a processor's is not. A store stays in the store
  * buffer of its CPU for a while, where only that CPU sees it. So each of two threads can read the

@@ -1,7 +1,7 @@
 /* A signal handler that wakes, at any instruction of the thread that it interrupts, even inside a
  * bucket.
  *
- * The code: private/section.rs, futex/private.rs (wake).
+ * The code: private/inside.rs, private/section.rs, futex/private.rs (wake).
  *
  * A thread goes through two sections of a bucket. Two handlers may interrupt it, and the second may
  * also interrupt the first. Each posts a token, for which two other threads wait in the same

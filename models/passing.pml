@@ -1,12 +1,12 @@
 /* Forwarding wake-ups: a waiter for many words may receive a wake that was meant for a word next to
  * its 8 or 16-bit word.
  *
- * The code: shared/passing.rs, futex/wait_any/kernel_words.rs.
+ * The code: shared/forwarding.rs, futex/wait_any/kernel_words.rs.
  *
- * Two bystanders wait with futex_waitv, three times each, in the queue of 32 bits where a neighbour
+ * Two narrow waiters wait with futex_waitv, three times each, in the queue of 32 bits where a neighbour
  * waits, with a bitset, for another word. A waker wakes one thread that waits for that word, twice.
  * No word ever changes, so only wakes end a wait, and nothing shows that a wake must be forwarded
- * at once. With TWO_PROCESSES the bystanders are in different processes; with SAME_WORD one of them
+ * at once. With TWO_PROCESSES the narrow waiters are in different processes; with SAME_WORD one of them
  * waits for the neighbour's word too.
  *
  * Left out: changes of the word (they end a wait sooner), that a place serves several words, and
@@ -14,10 +14,10 @@
  * Whether a forwarded wake is due is left open.
  *
  * What is shown:
- *   no wake is lost  a wake that was given to a bystander of another word reaches the neighbour, if
+ *   no wake is lost  a wake that was given to a narrow waiter of another word reaches the neighbour, if
  *                    the neighbour was queued at that time
  */
-#define NEIGHBOUR 2                     /* 0 and 1 are the bystanders */
+#define NEIGHBOUR 2                     /* 0 and 1 are the narrow waiters */
 #define WAITERS 3
 #define WAITS 3
 #define WAKES 2
@@ -37,7 +37,7 @@
 chan queue = [WAITERS] of { byte };
 bool queued[WAITERS], woken[WAITERS];
 
-bool owed;                              /* a bystander got a wake meant for the neighbour */
+bool owed;                              /* a narrow waiter got a wake meant for the neighbour */
 
 bool taken[2];                          /* the place, in each process: a thread defers forwarding */
 #define place taken[PROCESS(me)]
@@ -71,7 +71,7 @@ inline wake_all() {
     }
 }
 
-active [2] proctype bystander() {
+active [2] proctype narrow_waiter() {
     byte me = _pid, who, waits;
     bool puts_off;
 
@@ -145,7 +145,7 @@ active proctype waker() {
     :: else ->
         wakes++;
         /* The kernel's wake of one: it takes the oldest. The neighbour's bitset matches, and
-         * bystanders always match. */
+         * narrow waiters always match. */
         atomic {
             if
             :: nempty(queue) ->

@@ -1,8 +1,8 @@
 /* Requeue and wake_op: waiters move to another word, in another bucket, while they are woken and
  * their deadlines pass.
  *
- * The code: private/mod.rs (lock_pair, Pair::move_over, withdraw, may_have_waiters),
- * futex/private.rs (requeue, wake_op).
+ * The code: private/{pair,section,waiter_table}.rs (lock_pair, Pair::move_waiters, withdraw,
+ * may_have_waiters), futex/private.rs (requeue, wake_op).
  *
  * Two words, A and B, each in its own bucket, and two waiters, which wait while their word is 1.
  * Two scenes:

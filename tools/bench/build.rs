@@ -19,12 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Headers that show that a peer is installed, relative to a directory that compilers search.
-const HEADERS: [&str; 4] = [
-    "nsync.h",
-    "c++",
-    "absl/synchronization/mutex.h",
-    "oneapi/tbb/mutex.h",
-];
+const HEADERS: [&str; 4] = ["nsync.h", "c++", "absl/synchronization/mutex.h", "oneapi/tbb/mutex.h"];
 const CPP_SHIM: &str = "src/locks/cpp.cc";
 const ABSL_SHIM: &str = "src/locks/absl.cc";
 const ABSL_LIBRARY: &str = "libabsl_synchronization.a";
@@ -127,13 +122,8 @@ fn watch(directory: &Path, header: &str) {
 fn compiler_version() -> String {
     let rustc = env::var("RUSTC").expect("cargo sets it for build scripts");
     let output = Command::new(rustc).arg("--version").output();
-    let version = output
-        .ok()
-        .and_then(|output| String::from_utf8(output.stdout).ok());
-    version.map_or_else(
-        || "an unknown rustc".to_owned(),
-        |version| version.trim().to_owned(),
-    )
+    let version = output.ok().and_then(|output| String::from_utf8(output.stdout).ok());
+    version.map_or_else(|| "an unknown rustc".to_owned(), |version| version.trim().to_owned())
 }
 
 /// The peers' versions for the report, as `name=version;name=version`. A version that cannot be
@@ -143,11 +133,7 @@ fn versions() -> String {
     for name in ["parking_lot", "parking_lot_core"] {
         all.extend(locked_version(name).map(|version| (name, version)));
     }
-    let absl = if has_assertions(ABSL_LIBRARY) {
-        "absl, Debian's"
-    } else {
-        "absl"
-    };
+    let absl = if has_assertions(ABSL_LIBRARY) { "absl, Debian's" } else { "absl" };
     for (name, package) in [
         ("glibc", "libc6"),
         ("C++ std", "libstdc++-12-dev"),
@@ -157,10 +143,8 @@ fn versions() -> String {
     ] {
         all.extend(debian_version(package).map(|version| (name, version)));
     }
-    let texts: Vec<String> = all
-        .iter()
-        .map(|(name, version)| format!("{name}={version}"))
-        .collect();
+    let texts: Vec<String> =
+        all.iter().map(|(name, version)| format!("{name}={version}")).collect();
     texts.join(";")
 }
 
@@ -174,10 +158,8 @@ fn locked_version(package: &str) -> Option<String> {
 
 /// The version recorded by the package manager.
 fn debian_version(package: &str) -> Option<String> {
-    let output = Command::new("dpkg-query")
-        .args(["-W", "-f", "${Version}", package])
-        .output()
-        .ok()?;
+    let output =
+        Command::new("dpkg-query").args(["-W", "-f", "${Version}", package]).output().ok()?;
     let version = String::from_utf8(output.stdout).ok()?;
     (output.status.success() && !version.is_empty()).then_some(version)
 }
@@ -220,11 +202,7 @@ fn shim(peer: &str, compiler: &cc::Build, shim: &str, program: &str, libraries: 
     let libraries: Vec<&str> = libraries.iter().map(String::as_str).collect();
     std::fs::write(&main, program).is_ok()
         && links(compiler, &[Path::new(shim), &main], &libraries)
-        && compiler
-            .clone()
-            .file(shim)
-            .try_compile(&format!("waitword_{peer}_shim"))
-            .is_ok()
+        && compiler.clone().file(shim).try_compile(&format!("waitword_{peer}_shim")).is_ok()
 }
 
 /// Debian ships oneTBB only as a shared library. It is not linked into the program: the shim
@@ -242,10 +220,8 @@ fn tbb() -> bool {
 
 /// Links static libraries if all are present, and shared ones otherwise.
 fn link_cpp(libraries: &[&str]) {
-    let directories: Vec<Option<PathBuf>> = libraries
-        .iter()
-        .map(|name| directory_of(&format!("lib{name}.a")))
-        .collect();
+    let directories: Vec<Option<PathBuf>> =
+        libraries.iter().map(|name| directory_of(&format!("lib{name}.a"))).collect();
     let missing: Vec<&str> = libraries
         .iter()
         .zip(&directories)

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The sources of the drop-in.
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 6] = [
     "../../crates/waitword",
     "../../crates/waitword-abi",
     "../../crates/waitword-pthread",
+    "../../crates/waitword-record",
     "../../Cargo.toml",
     "../../Cargo.lock",
 ];
@@ -41,15 +42,11 @@ fn main() {
     }
     let status = cargo.status().expect("cargo can be started");
     assert!(status.success(), "the drop-in was not built: {status}");
-    let library = Path::new(&target_directory)
-        .join(target)
-        .join("drop-in/libwaitword_pthread.so");
+    let library = Path::new(&target_directory).join(target).join("drop-in/libwaitword_pthread.so");
     println!("cargo::rustc-env=WAITWORD_DROP_IN={}", library.display());
     // The file's name identifies its contents, so that versions do not collide.
     let mut hasher = DefaultHasher::new();
-    fs::read(&library)
-        .expect("it was just built")
-        .hash(&mut hasher);
+    fs::read(&library).expect("it was just built").hash(&mut hasher);
     println!(
         "cargo::rustc-env=WAITWORD_DROP_IN_NAME=libwaitword_pthread-{:016x}.so",
         hasher.finish()

@@ -80,3 +80,16 @@ pub unsafe fn deadline(clock: Clock, time: *const timespec) -> Result<Deadline, 
     };
     Ok(Deadline::at(clock, since_zero))
 }
+
+/// The time of this C clock behind a C pointer.
+///
+/// # Errors
+/// `EINVAL`: not a clock that can be waited on, or as [`deadline`].
+///
+/// # Safety
+/// As [`deadline`].
+#[inline]
+pub unsafe fn deadline_on(clock: c_int, time: *const timespec) -> Result<Deadline, Number> {
+    // SAFETY: forwards this function's own contract.
+    unsafe { deadline(self::clock(clock)?, time) }
+}

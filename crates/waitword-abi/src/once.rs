@@ -13,7 +13,7 @@ use core::cell::{Cell, UnsafeCell};
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use waitword::Once;
-use waitword::abi_support::{OnceRun, begin_executing};
+use waitword::abi_support::{OnceHooks as _, OnceRun};
 
 /// Calls the routine if none has completed with this `once`, or waits for the thread that runs one.
 /// Blocks.
@@ -31,7 +31,7 @@ pub fn execute(once: &Once, routine: impl FnOnce()) {
 #[inline(never)]
 fn run_or_wait(once: &Once, routine: impl FnOnce()) {
     // Without a deadline this does not time out.
-    if let Ok(Some(run)) = begin_executing(once, None) {
+    if let Ok(Some(run)) = once.begin_executing(None) {
         let call = || {
             routine();
             true
@@ -44,11 +44,8 @@ fn run_or_wait(once: &Once, routine: impl FnOnce()) {
 /// report that it did not. If `call` does not return, `give_up` drops the run.
 #[inline(always)]
 pub fn take_turn(run: OnceRun<'_>, call: impl FnOnce() -> bool, give_up: fn(OnceRun<'_>)) {
-    let turn = Turn {
-        run: Cell::new(Some(run)),
-        give_up,
-        link: UnsafeCell::new(MaybeUninit::uninit()),
-    };
+    let turn =
+        Turn { run: Cell::new(Some(run)), give_up, link: UnsafeCell::new(MaybeUninit::uninit()) };
     // SAFETY: the turn lies in this frame and is not moved. It ends below, or in its destructor.
     unsafe { turn.list() };
     let is_done = call();

@@ -144,10 +144,12 @@ int main(void)
         pthread_join(threads[i], NULL);
 
     if (through != THREADS || (atomic_load(&lock) & STATE) != FREE || count > THREADS) {
-        fprintf(stderr, "mutex64: %d of %d came through, broadcast gave %ld\n", through, THREADS, count);
+        fprintf(stderr, "mutex64: %d of %d came through, broadcast gave %ld\n", through, THREADS,
+                count);
         return 1;
     }
-    printf("mutex64: %d threads came through; the broadcast woke or moved %ld of them\n", through, count);
+    printf("mutex64: %d threads came through; the broadcast woke or moved %ld of them\n", through,
+           count);
     printf("mutex64: the mutex was found locked %llu times\n",
            (unsigned long long)(atomic_load(&lock) / ONE_CONTENDED_LOCK));
     return 0;

@@ -126,7 +126,8 @@ int main()
     for (auto &thread : threads)
         thread.join();
 
-    std::cout << "pipeline: " << counted << " words, " << words.size() << " different ones; after each round";
+    std::cout << "pipeline: " << counted << " words, " << words.size()
+              << " different ones; after each round";
     for (const long count : after_round)
         std::cout << ' ' << count;
     std::cout << '\n';

@@ -56,8 +56,8 @@ int main(void)
 
     uint64_t seen = 0;
     while (seen < STEPS * STEP) {
-        if (ww_futex_wait(bytes_done, seen, WW_MASK_U64, shared64, NULL, 0) < 0 && errno != EAGAIN &&
-            errno != EINTR) {
+        if (ww_futex_wait(bytes_done, seen, WW_MASK_U64, shared64, NULL, 0) < 0 &&
+            errno != EAGAIN && errno != EINTR) {
             perror("ww_futex_wait");
             return 1;
         }

@@ -134,13 +134,13 @@ enum ww_event_flag {
 /* Used by the macros above. Private to the library. */
 #define WW_MUTEX_INHERITS_(flags) (((flags) & 0x30u) == WW_MUTEX_PRIO_INHERIT)
 #define WW_MUTEX_OWNED_(flags) (((flags) & 0xfu) != 0 || WW_MUTEX_INHERITS_(flags))
-#define WW_MUTEX_WORD_(flags)                                                                            \
-    (!WW_MUTEX_OWNED_(flags) ? 0u                                                                        \
-                             : 0x8u | ((flags) & 0xfu) << 5 | ((flags) & 0x100u) >> 1 |                  \
+#define WW_MUTEX_WORD_(flags)                                                           \
+    (!WW_MUTEX_OWNED_(flags) ? 0u                                                       \
+                             : 0x8u | ((flags) & 0xfu) << 5 | ((flags) & 0x100u) >> 1 | \
                                    (WW_MUTEX_INHERITS_(flags) ? 0x10u : 0u))
-#define WW_MUTEX_DATA_(flags)                                                                            \
-    (WW_MUTEX_INHERITS_(flags) ? 0u                                                                      \
-                               : ((flags) & 0x30u) << 26 |                                               \
+#define WW_MUTEX_DATA_(flags)                              \
+    (WW_MUTEX_INHERITS_(flags) ? 0u                        \
+                               : ((flags) & 0x30u) << 26 | \
                                      (WW_MUTEX_OWNED_(flags) ? 0u : ((flags) & 0x100u) << 21))
 
 /**

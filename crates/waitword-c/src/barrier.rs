@@ -149,12 +149,8 @@ pub unsafe extern "C" fn ww_barrier_clockwait(
     answer(|| {
         // SAFETY: by this function's contract, NULL or a barrier, and NULL or a time, as `barrier`
         // and `deadline` require.
-        let (barrier, deadline) = unsafe {
-            (
-                self::barrier(barrier)?,
-                deadline(self::clock(clock)?, abs_timeout)?,
-            )
-        };
+        let (barrier, deadline) =
+            unsafe { (self::barrier(barrier)?, deadline(self::clock(clock)?, abs_timeout)?) };
         match barrier.wait_until(deadline) {
             Some(result) => passed(result),
             None => Err(Number(libc::ETIMEDOUT)),

@@ -3,7 +3,8 @@
 
 use core::ffi::c_uint;
 use core::mem::{align_of, size_of};
-use waitword_core::Scope;
+use libc::timespec;
+use waitword_core::{Clock, Deadline, RwLockError, Scope};
 
 pub(crate) use waitword_abi::{INVALID, Number, answer, clock, deadline};
 
@@ -60,6 +61,28 @@ const fn same_layout<C, R>() {
         assert!(align_of::<C>() == align_of::<R>());
         // C runs no destructor, so there must be none to run.
         assert!(!core::mem::needs_drop::<R>());
+    }
+}
+
+/// What `tried` was; if that would have had to wait, what `wait` is, until the time. The time is
+/// checked only then.
+///
+/// # Errors
+/// `EINVAL`: not a time. Those of `wait`.
+///
+/// # Safety
+/// The time is NULL or points to a time.
+#[inline(always)]
+pub(crate) unsafe fn or_wait(
+    tried: Result<(), RwLockError>,
+    clock: Clock,
+    time: *const timespec,
+    wait: impl FnOnce(Deadline) -> Result<(), RwLockError>,
+) -> Result<(), Number> {
+    match tried {
+        // SAFETY: forwards this function's own contract.
+        Err(RwLockError::Busy) => Ok(wait(unsafe { deadline(clock, time) }?)?),
+        done => Ok(done?),
     }
 }
 

@@ -48,10 +48,7 @@ fn options(flags: c_uint) -> Result<PosixMutexOptions, Number> {
         WW_MUTEX_PRIO_INHERIT => PosixFlavour::PriorityInheriting,
         _ => return Err(INVALID),
     };
-    Ok(PosixMutexOptions::new()
-        .flavour(flavour)
-        .kind(kind(flags)?)
-        .scope(scope(flags)))
+    Ok(PosixMutexOptions::new().flavour(flavour).kind(kind(flags)?).scope(scope(flags)))
 }
 
 /// Initialises an unlocked mutex. `flags` is a kind, a flavour and a scope, each 0 if left out:

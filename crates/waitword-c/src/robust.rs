@@ -87,12 +87,10 @@ pub unsafe extern "C" fn ww_robust_mutex_init(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_robust_mutex_destroy(mutex: *mut ww_robust_mutex_t) -> c_int {
     // SAFETY: by this function's contract, NULL or a robust mutex, as `object` requires.
-    answer(
-        || match unsafe { object::<_, RawRobustMutex>(mutex) }?.is_locked() {
-            true => Err(Number(libc::EBUSY)),
-            false => Ok(()),
-        },
-    )
+    answer(|| match unsafe { object::<_, RawRobustMutex>(mutex) }?.is_locked() {
+        true => Err(Number(libc::EBUSY)),
+        false => Ok(()),
+    })
 }
 
 /// Locks the mutex, waiting as long as necessary. Signal handlers do not end the wait.

@@ -1,6 +1,6 @@
 //! `ww_rwlock_t`: the functions of `pthread_rwlock_t`, in eight bytes.
 
-use crate::call::{INVALID, Number, answer, clock, deadline, object, put, scope};
+use crate::call::{INVALID, Number, answer, clock, object, or_wait, put, scope};
 use crate::lock_flags::{WW_PROCESS_SHARED, WW_RWLOCK_PREFER_READER, WW_RWLOCK_PREFER_WRITER};
 use core::ffi::{c_int, c_uint};
 use libc::timespec;
@@ -66,12 +66,10 @@ pub unsafe extern "C" fn ww_rwlock_init(rwlock: *mut ww_rwlock_t, flags: c_uint)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_rwlock_destroy(rwlock: *mut ww_rwlock_t) -> c_int {
     // SAFETY: by this function's contract, NULL or a lock, as `object` requires.
-    answer(
-        || match is_left(unsafe { object::<_, RawRwLock>(rwlock) }?) {
-            true => Ok(()),
-            false => Err(Number(libc::EBUSY)),
-        },
-    )
+    answer(|| match is_left(unsafe { object::<_, RawRwLock>(rwlock) }?) {
+        true => Ok(()),
+        false => Err(Number(libc::EBUSY)),
+    })
 }
 
 /// Whether no thread holds the lock or waits for it. The word of a process-shared lock may still
@@ -170,14 +168,9 @@ pub unsafe extern "C" fn ww_rwlock_clockrdlock(
         let clock = self::clock(clock)?;
         // SAFETY: by this function's contract, NULL or a lock, as `object` requires.
         let lock: &RawRwLock = unsafe { object(rwlock) }?;
-        match lock.try_read() {
-            Err(RwLockError::Busy) => {
-                // SAFETY: by this function's contract, NULL or a time, as `deadline` requires.
-                let deadline = unsafe { deadline(clock, abs_timeout) }?;
-                Ok(lock.read(thread_number(), Some(&deadline))?)
-            }
-            done => Ok(done?),
-        }
+        let wait = |until| lock.read(thread_number(), Some(&until));
+        // SAFETY: by this function's contract, NULL or a time, as `or_wait` requires.
+        unsafe { or_wait(lock.try_read(), clock, abs_timeout, wait) }
     })
 }
 
@@ -253,14 +246,9 @@ pub unsafe extern "C" fn ww_rwlock_clockwrlock(
         let clock = self::clock(clock)?;
         // SAFETY: by this function's contract, NULL or a lock, as `object` requires.
         let lock: &RawRwLock = unsafe { object(rwlock) }?;
-        match lock.try_write(thread_number()) {
-            Err(RwLockError::Busy) => {
-                // SAFETY: by this function's contract, NULL or a time, as `deadline` requires.
-                let deadline = unsafe { deadline(clock, abs_timeout) }?;
-                Ok(lock.write(thread_number(), Some(&deadline))?)
-            }
-            done => Ok(done?),
-        }
+        let wait = |until| lock.write(thread_number(), Some(&until));
+        // SAFETY: by this function's contract, NULL or a time, as `or_wait` requires.
+        unsafe { or_wait(lock.try_write(thread_number()), clock, abs_timeout, wait) }
     })
 }
 

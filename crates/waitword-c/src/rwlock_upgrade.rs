@@ -1,11 +1,11 @@
 //! `ww_rwlock_t` held *upgradably*: alongside readers, with the exclusive right to write next.
 //! Pthreads do not have this; Boost's `upgrade_mutex` and `parking_lot` do.
 
-use crate::call::{answer, clock, deadline, object};
+use crate::call::{answer, clock, object, or_wait};
 use crate::rwlock::ww_rwlock_t;
 use core::ffi::c_int;
 use libc::timespec;
-use waitword_core::{RawRwLock, RwLockError, thread_number};
+use waitword_core::{RawRwLock, thread_number};
 
 /// Locks upgradably: readers may hold the lock at the same time, but no writer and no second
 /// upgradable holder. For a thread that reads and may then want to write, with no other writer in
@@ -63,14 +63,9 @@ pub unsafe extern "C" fn ww_rwlock_upgradable_clocklock(
         let clock = self::clock(clock)?;
         // SAFETY: by this function's contract, NULL or a lock, as `object` requires.
         let lock: &RawRwLock = unsafe { object(rwlock) }?;
-        match lock.try_read_upgradably() {
-            Err(RwLockError::Busy) => {
-                // SAFETY: by this function's contract, NULL or a time, as `deadline` requires.
-                let deadline = unsafe { deadline(clock, abs_timeout) }?;
-                Ok(lock.read_upgradably(Some(&deadline))?)
-            }
-            done => Ok(done?),
-        }
+        let wait = |until| lock.read_upgradably(Some(&until));
+        // SAFETY: by this function's contract, NULL or a time, as `or_wait` requires.
+        unsafe { or_wait(lock.try_read_upgradably(), clock, abs_timeout, wait) }
     })
 }
 
@@ -155,16 +150,11 @@ pub unsafe extern "C" fn ww_rwlock_clockupgrade(
         // SAFETY: by this function's contract, NULL or a lock, as `object` requires.
         let lock: &RawRwLock = unsafe { object(rwlock) }?;
         // SAFETY: by this function's contract, if the lock is held upgradably, the caller holds it.
-        match unsafe { lock.try_upgrade_checked(thread_number()) } {
-            Err(RwLockError::Busy) => {
-                // SAFETY: by this function's contract, NULL or a time, as `deadline` requires.
-                let deadline = unsafe { deadline(clock, abs_timeout) }?;
-                // SAFETY: by this function's contract, if the lock is held upgradably, the caller
-                // holds it.
-                Ok(unsafe { lock.upgrade_checked(thread_number(), Some(&deadline)) }?)
-            }
-            done => Ok(done?),
-        }
+        let tried = unsafe { lock.try_upgrade_checked(thread_number()) };
+        // SAFETY: by this function's contract, if the lock is held upgradably, the caller holds it.
+        let wait = |until| unsafe { lock.upgrade_checked(thread_number(), Some(&until)) };
+        // SAFETY: by this function's contract, NULL or a time, as `or_wait` requires.
+        unsafe { or_wait(tried, clock, abs_timeout, wait) }
     })
 }
 

@@ -92,12 +92,10 @@ pub unsafe extern "C" fn ww_sem_wait(sem: *mut ww_sem_t) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ww_sem_trywait(sem: *mut ww_sem_t) -> c_int {
     // SAFETY: by this function's contract, NULL or a semaphore, as `object` requires.
-    answer(
-        || match unsafe { object::<_, Semaphore>(sem) }?.try_wait() {
-            true => Ok(()),
-            false => Err(Number(libc::EAGAIN)),
-        },
-    )
+    answer(|| match unsafe { object::<_, Semaphore>(sem) }?.try_wait() {
+        true => Ok(()),
+        false => Err(Number(libc::EAGAIN)),
+    })
 }
 
 /// `ww_sem_wait` until `abs_timeout` at the latest, an absolute time on `CLOCK_REALTIME`.
@@ -143,9 +141,7 @@ pub unsafe extern "C" fn ww_sem_clockwait(
         }
         // SAFETY: by this function's contract, NULL or a time, as `deadline` requires.
         let deadline = unsafe { deadline(clock, abs_timeout) }?;
-        semaphore
-            .wait_interruptible(Some(deadline))
-            .map_err(Error::into)
+        semaphore.wait_interruptible(Some(deadline)).map_err(Error::into)
     })
 }
 

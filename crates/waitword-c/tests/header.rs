@@ -98,11 +98,7 @@ fn header_is_current() {
     if present == generated {
         return;
     }
-    let line = present
-        .lines()
-        .zip(generated.lines())
-        .take_while(|(a, b)| a == b)
-        .count();
+    let line = present.lines().zip(generated.lines()).take_while(|(a, b)| a == b).count();
     panic!(
         "include/waitword.h is not current: line {} is\n    {}\nand should be\n    {}\n\
          Renew it with: {RENEW}",

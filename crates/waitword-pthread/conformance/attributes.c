@@ -2,7 +2,7 @@
  * pthread_mutexattr_settype(3p), pthread_mutexattr_setprotocol(3p),
  * pthread_mutexattr_setpshared(3p), pthread_condattr_setclock(3p),
  * pthread_rwlockattr_setkind_np(3). */
-#include "conformance.h"
+#include "objects.h"
 
 CASE(of_mutexes) {
     pthread_mutexattr_t attributes;
@@ -16,7 +16,8 @@ CASE(of_mutexes) {
     EQ(value, PTHREAD_PRIO_NONE);
     OK(pthread_mutexattr_getrobust(&attributes, &value));
     EQ(value, PTHREAD_MUTEX_STALLED);
-    static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
+    static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+                                PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
     for (int each = 0; each < 4; each++) {
         OK(pthread_mutexattr_settype(&attributes, types[each]));
         OK(pthread_mutexattr_gettype(&attributes, &value));
@@ -57,18 +58,17 @@ CASE(of_others) {
     OK(pthread_barrierattr_destroy(&barrier));
 }
 
-static void *try_it(void *mutex) { return (void *)(long)pthread_mutex_trylock(mutex); }
-static void *unlock_it(void *mutex) { return (void *)(long)pthread_mutex_unlock(mutex); }
-
 /* Every kind with every protocol, robustness and sharing: those that exist lock, exclude, know
  * their owner, and can be destroyed. */
 CASE(all_kinds_of_mutexes) {
-    static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
+    static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+                                PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
     static const int protocols[] = {PTHREAD_PRIO_NONE, PTHREAD_PRIO_INHERIT, PTHREAD_PRIO_PROTECT};
     int may_protect = may_be_real_time();
     if (may_protect) be_real_time(1);
     for (int kind = 0; kind < 4 * 3 * 2 * 2; kind++) {
-        int type = types[kind % 4], protocol = protocols[kind / 4 % 3], robust = kind / 12 % 2, shared = kind / 24;
+        int type = types[kind % 4], protocol = protocols[kind / 4 % 3], robust = kind / 12 % 2,
+            shared = kind / 24;
         pthread_mutexattr_t attributes;
         pthread_mutex_t mutex;
         struct thread thread;

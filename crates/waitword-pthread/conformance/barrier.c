@@ -1,6 +1,6 @@
 /* pthread_barrier_*, pthread_spin_*. Sources: POSIX, pthread_barrier_wait(3p),
  * pthread_barrier_init(3p), pthread_spin_lock(3p). */
-#include "conformance.h"
+#include "objects.h"
 
 static pthread_barrier_t barrier;
 static int serials, arrived, left;
@@ -25,7 +25,8 @@ static void meets(pthread_barrier_t *unused, int shared) {
     pthread_barrierattr_t attributes;
     (void)unused;
     OK(pthread_barrierattr_init(&attributes));
-    OK(pthread_barrierattr_setpshared(&attributes, shared ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE));
+    OK(pthread_barrierattr_setpshared(&attributes,
+                                      shared ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE));
     memset(&barrier, 0xa5, sizeof barrier);
     OK(pthread_barrier_init(&barrier, &attributes, THREADS));
     for (int each = 0; each < THREADS; each++) start(&threads[each], go_round, NULL);
@@ -44,7 +45,8 @@ CASE(init_answers) {
     OK(pthread_barrier_init(&barrier, NULL, INT_MAX / 2));
     OK(pthread_barrier_destroy(&barrier));
     OK(pthread_barrier_init(&barrier, NULL, 1));
-    for (int turn = 0; turn < 3; turn++) EQ(pthread_barrier_wait(&barrier), PTHREAD_BARRIER_SERIAL_THREAD);
+    for (int turn = 0; turn < 3; turn++)
+        EQ(pthread_barrier_wait(&barrier), PTHREAD_BARRIER_SERIAL_THREAD);
     OK(pthread_barrier_destroy(&barrier));
     OK(pthread_barrier_init(&barrier, NULL, 2));
     OK(pthread_barrier_destroy(&barrier));
@@ -58,7 +60,7 @@ static void *wait_once(void *unused) {
     return NULL;
 }
 
-CASE(nobody_passes_alone) {
+CASE(no_thread_passes_alone) {
     struct thread threads[3];
     OK(pthread_barrier_init(&barrier, NULL, 4));
     for (int each = 0; each < 3; each++) {
@@ -73,9 +75,7 @@ CASE(nobody_passes_alone) {
     EQ(left, 4);
 }
 
-static void no_op(int signal) { (void)signal; }
-
-CASE(bears_signals) {
+CASE(withstands_signals) {
     struct thread thread;
     struct sigaction action = {.sa_handler = no_op};
     OK(sigaction(SIGUSR1, &action, NULL));
@@ -108,7 +108,7 @@ static void *meet_in_freed(void *unused) {
 CASE(destroyed_by_the_first_to_leave) {
     for (int turn = 0; turn < 300; turn++) {
         struct thread threads[3];
-        freed = (pthread_barrier_t *)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        freed = (pthread_barrier_t *)new_page();
         OK(pthread_barrier_init(freed, NULL, 3));
         for (int each = 0; each < 3; each++) start(&threads[each], meet_in_freed, NULL);
         for (int each = 0; each < 3; each++) join(&threads[each]);

@@ -35,7 +35,8 @@ CASE(kinds) {
     EQ(elsewhere(try_it, &plain), thrd_busy);
     EQ(mtx_unlock(&plain), thrd_success);
     EQ(elsewhere(unlock_after_lock, &plain), 0);
-    for (int depth = 0; depth < 5; depth++) EQ(depth % 2 ? mtx_lock(&recursive) : mtx_trylock(&recursive), thrd_success);
+    for (int depth = 0; depth < 5; depth++)
+        EQ(depth % 2 ? mtx_lock(&recursive) : mtx_trylock(&recursive), thrd_success);
     EQ(elsewhere(try_it, &recursive), thrd_busy);
     for (int depth = 0; depth < 5; depth++) EQ(mtx_unlock(&recursive), thrd_success);
     EQ(elsewhere(unlock_after_lock, &recursive), 0);
@@ -77,7 +78,8 @@ static int take(void *timed) {
     waits++;
     while (level == 0) {
         struct timespec later = after_ms(CLOCK_REALTIME, FAR_AWAY);
-        EQ(timed ? cnd_timedwait(&condition, &mutex, &later) : cnd_wait(&condition, &mutex), thrd_success);
+        EQ(timed ? cnd_timedwait(&condition, &mutex, &later) : cnd_wait(&condition, &mutex),
+           thrd_success);
     }
     level--;
     passed++;

@@ -1,14 +1,10 @@
-/* Cancellation: which functions are cancellation points and which are not, and the state that a
- * cleanup handler finds. Sources: POSIX "Thread Cancellation", pthread_cancel(3p),
- * pthread_cond_wait(3p), pthreads(7). */
-#include "conformance.h"
-#include <sched.h>
-#include <sys/mman.h>
-#include <unistd.h>
+/* Cancellation in a wait on a condition variable, in a once and elsewhere, and the state that a
+ * cleanup handler finds. (cancel_points.c: semaphores, and what is no cancellation point.) Sources:
+ * POSIX "Thread Cancellation", pthread_cancel(3p), pthread_cond_wait(3p), pthreads(7). */
+#include "objects.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
-static sem_t sem;
 static int stage, cleaned, go;
 
 /* ---- Condition variables ---- */
@@ -19,22 +15,10 @@ struct wait {
     int how, type, state;
 };
 
-static int wait_as_told(struct wait *wait) {
-    struct timespec later;
-    switch (wait->how) {
-    case 0: return pthread_cond_wait(wait->cond, wait->mutex);
-    case 1: later = after_ms(CLOCK_REALTIME, FAR_AWAY); return pthread_cond_timedwait(wait->cond, wait->mutex, &later);
-    default:
-        later = after_ms(CLOCK_MONOTONIC, FAR_AWAY);
-        return pthread_cond_clockwait(wait->cond, wait->mutex, CLOCK_MONOTONIC, &later);
-    }
-}
-
 /* The mutex is held when this runs. */
 static void clean_up(void *pointer) {
     struct wait *wait = (struct wait *)pointer;
-    int policy, result = pthread_mutex_trylock(wait->mutex);
-    (void)policy;
+    int result = pthread_mutex_trylock(wait->mutex);
     CHECK(result == EBUSY || result == EDEADLK || result == 0);
     /* 0: the mutex is recursive. */
     if (result == 0) OK(pthread_mutex_unlock(wait->mutex));
@@ -49,39 +33,13 @@ static void *wait_and_be_cancelled(void *pointer) {
     pthread_cleanup_push(clean_up, wait);
     SET(stage, 1);
     while (!go) {
-        OK(wait_as_told(wait));
+        OK(cond_wait_by(wait->how, wait->cond, wait->mutex, CLOCK_REALTIME));
         /* No thread signals before: the wait itself acts on the request, and does not leave it
          * to the next cancellation point. */
         CHECK(go);
     }
     pthread_cleanup_pop(1);
     return NULL;
-}
-
-static pthread_mutex_t *new_mutex(int type, int protocol, int robust, int shared) {
-    static pthread_mutex_t mutexes[4];
-    static int used;
-    pthread_mutex_t *made = &mutexes[used++];
-    pthread_mutexattr_t attributes;
-    OK(pthread_mutexattr_init(&attributes));
-    OK(pthread_mutexattr_settype(&attributes, type));
-    OK(pthread_mutexattr_setprotocol(&attributes, protocol));
-    OK(pthread_mutexattr_setrobust(&attributes, robust ? PTHREAD_MUTEX_ROBUST : PTHREAD_MUTEX_STALLED));
-    OK(pthread_mutexattr_setpshared(&attributes, shared ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE));
-    OK(pthread_mutex_init(made, &attributes));
-    return made;
-}
-
-static pthread_cond_t *new_cond(clockid_t clock, int shared) {
-    static pthread_cond_t conds[4];
-    static int used;
-    pthread_cond_t *made = &conds[used++];
-    pthread_condattr_t attributes;
-    OK(pthread_condattr_init(&attributes));
-    OK(pthread_condattr_setclock(&attributes, clock));
-    OK(pthread_condattr_setpshared(&attributes, shared ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE));
-    OK(pthread_cond_init(made, &attributes));
-    return made;
 }
 
 static void cancels(struct wait wait) {
@@ -106,28 +64,30 @@ static void cancels(struct wait wait) {
     OK(pthread_mutex_destroy(wait.mutex));
 }
 
-#define CANCELS(name, mutex, cond) \
-    CASE(name##_wait) { cancels((struct wait){mutex, cond, 0, PTHREAD_CANCEL_DEFERRED, 0}); }              \
-    CASE(name##_timedwait) { cancels((struct wait){mutex, cond, 1, PTHREAD_CANCEL_DEFERRED, 0}); }         \
-    CASE(name##_clockwait) { cancels((struct wait){mutex, cond, 2, PTHREAD_CANCEL_DEFERRED, 0}); }         \
-    CASE(name##_wait_asynchronous) { cancels((struct wait){mutex, cond, 0, PTHREAD_CANCEL_ASYNCHRONOUS, 0}); }
+#define CANCELS(name, mutex, cond)                                                                 \
+    CASE(name##_wait) { cancels((struct wait){mutex, cond, 0, PTHREAD_CANCEL_DEFERRED, 0}); }      \
+    CASE(name##_timedwait) { cancels((struct wait){mutex, cond, 1, PTHREAD_CANCEL_DEFERRED, 0}); } \
+    CASE(name##_clockwait) { cancels((struct wait){mutex, cond, 2, PTHREAD_CANCEL_DEFERRED, 0}); } \
+    CASE(name##_wait_asynchronous) {                                                               \
+        cancels((struct wait){mutex, cond, 0, PTHREAD_CANCEL_ASYNCHRONOUS, 0});                    \
+    }
 
 CANCELS(plain, &mutex, &condition)
 CANCELS(recursive, new_mutex(PTHREAD_MUTEX_RECURSIVE, PTHREAD_PRIO_NONE, 0, 0), &condition)
 CANCELS(checking, new_mutex(PTHREAD_MUTEX_ERRORCHECK, PTHREAD_PRIO_NONE, 0, 0), &condition)
-CANCELS(inheriting, new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 0, 0), new_cond(CLOCK_MONOTONIC, 0))
+CANCELS(inheriting, new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 0, 0),
+        new_cond(CLOCK_MONOTONIC, 0))
 CANCELS(robust, new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 1, 0), &condition)
 CANCELS(shared_mutex, new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0, 1), &condition)
 CANCELS(shared_cond, &mutex, new_cond(CLOCK_REALTIME, 1))
-CANCELS(both_shared, new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0, 1), new_cond(CLOCK_REALTIME, 1))
+CANCELS(both_shared, new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0, 1),
+        new_cond(CLOCK_REALTIME, 1))
 
 /* The thread is signalled, and the condition variable is freed before the thread returns:
  * cancelling it then must not touch the condition variable. */
 static void cancels_behind_the_end(pthread_mutex_t *with) {
     for (int turn = 0; turn < 300; turn++) {
-        size_t page = (size_t)sysconf(_SC_PAGESIZE);
-        pthread_cond_t *cond = (pthread_cond_t *)mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        CHECK(cond != MAP_FAILED);
+        pthread_cond_t *cond = new_page();
         OK(pthread_cond_init(cond, NULL));
         struct wait waits[3];
         struct thread threads[3];
@@ -144,7 +104,7 @@ static void cancels_behind_the_end(pthread_mutex_t *with) {
         OK(pthread_cond_broadcast(cond));
         if (turn % 2) OK(pthread_mutex_unlock(with));
         OK(pthread_cond_destroy(cond));
-        OK(munmap(cond, page));
+        OK(munmap(cond, 4096));
         for (int each = 0; each < 3; each++) {
             if (turn % 3 == 0) sched_yield();
             OK(pthread_cancel(threads[each].handle));
@@ -278,11 +238,11 @@ static void signal_against_cancel(int turns) {
 CASE(signal_against_cancel_loses_nothing) { signal_against_cancel(1500); }
 
 /* Cancelled while signals, broadcasts and timeouts happen around it. */
-static void *wait_for_ever(void *how) {
+static void *wait_forever(void *how) {
     struct wait wait = {&mutex, &condition, (int)(long)how, PTHREAD_CANCEL_DEFERRED, 0};
     OK(pthread_mutex_lock(&mutex));
     pthread_cleanup_push(clean_up, &wait);
-    for (;;) OK(wait_as_told(&wait));
+    for (;;) OK(cond_wait_by(wait.how, wait.cond, wait.mutex, CLOCK_REALTIME));
     pthread_cleanup_pop(1);
     return NULL;
 }
@@ -302,7 +262,8 @@ CASE(storm_of_cancels) {
     struct thread signaller, threads[4];
     start(&signaller, signal_on, NULL);
     for (int turn = 0; turn < 150; turn++) {
-        for (int each = 0; each < 4; each++) start(&threads[each], wait_for_ever, (void *)(long)(each % 3));
+        for (int each = 0; each < 4; each++)
+            start(&threads[each], wait_forever, (void *)(long)(each % 3));
         if (turn % 3 == 0) sched_yield();
         if (turn % 3 == 1) pause_ms(1);
         for (int each = 0; each < 4; each++) OK(pthread_cancel(threads[each].handle));
@@ -313,232 +274,6 @@ CASE(storm_of_cancels) {
     CHECK(cleaned >= 1 && cleaned <= 600);
     OK(pthread_cond_destroy(&condition));
     OK(pthread_mutex_destroy(&mutex));
-}
-
-/* ---- Semaphores ---- */
-
-static void *wait_for_sem(void *how) {
-    struct timespec later;
-    SET(stage, 1);
-    switch ((long)how) {
-    case 0: OK(sem_wait(&sem)); break;
-    case 1: later = after_ms(CLOCK_REALTIME, FAR_AWAY); OK(sem_timedwait(&sem, &later)); break;
-    default: later = after_ms(CLOCK_MONOTONIC, FAR_AWAY); OK(sem_clockwait(&sem, CLOCK_MONOTONIC, &later));
-    }
-    return NULL;
-}
-
-static void cancels_sem(int shared, long how) {
-    struct thread thread;
-    int value;
-    OK(sem_init(&sem, shared, 0));
-    start(&thread, wait_for_sem, (void *)how);
-    UNTIL(GET(stage) == 1);
-    until_asleep(&thread);
-    OK(pthread_cancel(thread.handle));
-    CHECK(join(&thread) == PTHREAD_CANCELED);
-    OK(sem_getvalue(&sem, &value));
-    EQ(value, 0);
-    OK(sem_post(&sem));
-    OK(sem_getvalue(&sem, &value));
-    EQ(value, 1);
-    OK(sem_wait(&sem));
-    OK(sem_destroy(&sem));
-}
-
-CASE(sem_wait_is_cancelled) { cancels_sem(0, 0); }
-CASE(sem_timedwait_is_cancelled) { cancels_sem(0, 1); }
-CASE(sem_clockwait_is_cancelled) { cancels_sem(0, 2); }
-CASE(shared_sem_wait_is_cancelled) { cancels_sem(1, 0); }
-
-/* POSIX: a request that is pending when sem_wait is called is acted on, even if the call need
- * not wait. */
-static void *sem_with_one_pending(void *unused) {
-    (void)unused;
-    SET(stage, 1);
-    while (GET(stage) != 2) {
-    }
-    OK(sem_wait(&sem));
-    return NULL;
-}
-
-CASE(sem_wait_acts_without_waiting) {
-    struct thread thread;
-    int value;
-    OK(sem_init(&sem, 0, 1));
-    start(&thread, sem_with_one_pending, NULL);
-    UNTIL(GET(stage) == 1);
-    OK(pthread_cancel(thread.handle));
-    SET(stage, 2);
-    CHECK(join(&thread) == PTHREAD_CANCELED);
-    OK(sem_getvalue(&sem, &value));
-    EQ(value, 1);
-}
-
-/* sem_trywait and sem_post are not cancellation points. */
-static void *sem_without_waiting(void *unused) {
-    (void)unused;
-    SET(stage, 1);
-    while (GET(stage) != 2) {
-    }
-    OK(sem_post(&sem));
-    OK(sem_trywait(&sem));
-    SET(stage, 3);
-    pthread_testcancel();
-    return NULL;
-}
-
-CASE(sem_post_and_trywait_are_none) {
-    struct thread thread;
-    OK(sem_init(&sem, 0, 0));
-    start(&thread, sem_without_waiting, NULL);
-    UNTIL(GET(stage) == 1);
-    OK(pthread_cancel(thread.handle));
-    SET(stage, 2);
-    CHECK(join(&thread) == PTHREAD_CANCELED);
-    EQ(stage, 3);
-}
-
-/* A post and a request at once: either the thread or the semaphore has the unit. */
-CASE(post_against_cancel_loses_nothing) {
-    for (int turn = 0; turn < 1500; turn++) {
-        struct thread thread;
-        int value;
-        OK(sem_init(&sem, 0, 0));
-        start(&thread, wait_for_sem, (void *)(long)(turn % 3));
-        if (turn % 2) UNTIL(GET(thread.id) != 0);
-        if (turn % 3 == 0) {
-            OK(pthread_cancel(thread.handle));
-            OK(sem_post(&sem));
-        } else {
-            OK(sem_post(&sem));
-            OK(pthread_cancel(thread.handle));
-        }
-        void *end = join(&thread);
-        OK(sem_getvalue(&sem, &value));
-        EQ(value, end == PTHREAD_CANCELED ? 1 : 0);
-        OK(sem_destroy(&sem));
-    }
-}
-
-/* ---- Functions that are not cancellation points ---- */
-
-static pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
-static pthread_barrier_t barrier;
-static pthread_spinlock_t spin;
-
-static void *wait_for_mutex(void *how) {
-    struct timespec later = after_ms(CLOCK_REALTIME, FAR_AWAY);
-    switch ((long)how) {
-    case 0: OK(pthread_mutex_lock(&mutex)); break;
-    case 1: OK(pthread_mutex_timedlock(&mutex, &later)); break;
-    default: OK(pthread_mutex_clocklock(&mutex, CLOCK_REALTIME, &later));
-    }
-    OK(pthread_mutex_unlock(&mutex));
-    ADD(cleaned, 1);
-    pthread_testcancel();
-    return NULL;
-}
-
-static void *wait_for_rwlock(void *how) {
-    struct timespec later = after_ms(CLOCK_REALTIME, FAR_AWAY);
-    switch ((long)how) {
-    case 0: OK(pthread_rwlock_rdlock(&rwlock)); break;
-    case 1: OK(pthread_rwlock_wrlock(&rwlock)); break;
-    case 2: OK(pthread_rwlock_timedrdlock(&rwlock, &later)); break;
-    default: OK(pthread_rwlock_timedwrlock(&rwlock, &later));
-    }
-    OK(pthread_rwlock_unlock(&rwlock));
-    ADD(cleaned, 1);
-    pthread_testcancel();
-    return NULL;
-}
-
-static void *wait_for_barrier(void *unused) {
-    (void)unused;
-    pthread_barrier_wait(&barrier);
-    ADD(cleaned, 1);
-    pthread_testcancel();
-    return NULL;
-}
-
-static void *wait_for_spin(void *unused) {
-    (void)unused;
-    OK(pthread_spin_lock(&spin));
-    OK(pthread_spin_unlock(&spin));
-    ADD(cleaned, 1);
-    pthread_testcancel();
-    return NULL;
-}
-
-static void is_none(void *(*run)(void *), int variants, void (*release)(void)) {
-    struct thread threads[4];
-    for (int each = 0; each < variants; each++) {
-        start(&threads[each], run, (void *)(long)each);
-        UNTIL(GET(threads[each].id) != 0);
-        if (run != wait_for_spin) until_asleep(&threads[each]);
-        pause_ms(5);
-        OK(pthread_cancel(threads[each].handle));
-    }
-    CHECK(still_waits(&threads[0], 30));
-    EQ(GET(cleaned), 0);
-    release();
-    for (int each = 0; each < variants; each++) CHECK(join(&threads[each]) == PTHREAD_CANCELED);
-    EQ(cleaned, variants);
-}
-
-static void release_mutex(void) { OK(pthread_mutex_unlock(&mutex)); }
-static void release_rwlock(void) { OK(pthread_rwlock_unlock(&rwlock)); }
-static void release_barrier(void) { pthread_barrier_wait(&barrier); }
-static void release_spin(void) { OK(pthread_spin_unlock(&spin)); }
-
-CASE(mutex_lock_is_none) {
-    OK(pthread_mutex_lock(&mutex));
-    is_none(wait_for_mutex, 3, release_mutex);
-}
-
-CASE(rwlock_is_none) {
-    OK(pthread_rwlock_wrlock(&rwlock));
-    is_none(wait_for_rwlock, 4, release_rwlock);
-}
-
-CASE(barrier_is_none) {
-    OK(pthread_barrier_init(&barrier, NULL, 2));
-    is_none(wait_for_barrier, 1, release_barrier);
-}
-
-CASE(spin_is_none) {
-    OK(pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE));
-    OK(pthread_spin_lock(&spin));
-    is_none(wait_for_spin, 1, release_spin);
-}
-
-/* Signal and broadcast are not cancellation points either, nor are init and destroy. */
-static void *signal_with_one_pending(void *unused) {
-    pthread_cond_t own;
-    (void)unused;
-    SET(stage, 1);
-    while (GET(stage) != 2) {
-    }
-    OK(pthread_mutex_lock(&mutex));
-    OK(pthread_cond_init(&own, NULL));
-    OK(pthread_cond_signal(&condition));
-    OK(pthread_cond_broadcast(&condition));
-    OK(pthread_cond_destroy(&own));
-    OK(pthread_mutex_unlock(&mutex));
-    SET(stage, 3);
-    pthread_testcancel();
-    return NULL;
-}
-
-CASE(signal_is_none) {
-    struct thread thread;
-    start(&thread, signal_with_one_pending, NULL);
-    UNTIL(GET(stage) == 1);
-    OK(pthread_cancel(thread.handle));
-    SET(stage, 2);
-    CHECK(join(&thread) == PTHREAD_CANCELED);
-    EQ(stage, 3);
 }
 
 /* ---- Once ---- */

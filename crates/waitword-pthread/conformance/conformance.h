@@ -81,7 +81,8 @@ static inline void conformance_register(struct conformance_case *one) {
 
 /* ---- Reports of a case ---- */
 
-__attribute__((format(printf, 2, 3), unused)) static void say(const char *what, const char *format, ...) {
+__attribute__((format(printf, 2, 3), unused)) static void say(const char *what, const char *format,
+                                                              ...) {
     char line[600], text[400];
     va_list values;
     va_start(values, format);
@@ -123,23 +124,23 @@ static inline const char *error_name(long error) {
     } while (0)
 
 /* Checks the result of a function: an error number, or a count. */
-#define EQ(expression, wanted)                                                                        \
-    do {                                                                                              \
-        long eq_got = (long)(expression), eq_wanted = (long)(wanted);                                 \
-        if (eq_got != eq_wanted)                                                                      \
-            FAIL("line %d: %s gave %s, not %s", __LINE__, #expression, error_name(eq_got),            \
-                 error_name(eq_wanted));                                                              \
+#define EQ(expression, wanted)                                                             \
+    do {                                                                                   \
+        long eq_got = (long)(expression), eq_wanted = (long)(wanted);                      \
+        if (eq_got != eq_wanted)                                                           \
+            FAIL("line %d: %s gave %s, not %s", __LINE__, #expression, error_name(eq_got), \
+                 error_name(eq_wanted));                                                   \
     } while (0)
 
 #define OK(expression) EQ(expression, 0)
 
 /* Checks that a function returns -1 and sets errno. */
-#define EQ_ERRNO(expression, wanted)                                                                  \
-    do {                                                                                              \
-        errno = 0;                                                                                    \
-        if ((expression) != -1 || errno != (wanted))                                                  \
-            FAIL("line %d: %s left errno %s, not %s", __LINE__, #expression, error_name(errno),       \
-                 error_name(wanted));                                                                 \
+#define EQ_ERRNO(expression, wanted)                                                            \
+    do {                                                                                        \
+        errno = 0;                                                                              \
+        if ((expression) != -1 || errno != (wanted))                                            \
+            FAIL("line %d: %s left errno %s, not %s", __LINE__, #expression, error_name(errno), \
+                 error_name(wanted));                                                           \
     } while (0)
 
 /* ---- Time ---- */
@@ -339,12 +340,14 @@ static inline void show_threads(pid_t process, const char *name) {
         if (task->d_name[0] == '.') continue;
         static const char *const files[] = {"stat", "wchan", "syscall"};
         for (size_t each = 0; each < sizeof files / sizeof *files; each++) {
-            snprintf(path, sizeof path, "/proc/%d/task/%.16s/%s", process, task->d_name, files[each]);
+            snprintf(path, sizeof path, "/proc/%d/task/%.16s/%s", process, task->d_name,
+                     files[each]);
             FILE *file = fopen(path, "re");
             if (file == NULL) continue;
             if (fgets(line, sizeof line, file) == NULL) line[0] = 0;
             fclose(file);
-            fprintf(stderr, "  %s %s: %s%s", task->d_name, files[each], line, strchr(line, '\n') ? "" : "\n");
+            fprintf(stderr, "  %s %s: %s%s", task->d_name, files[each], line,
+                    strchr(line, '\n') ? "" : "\n");
         }
     }
     closedir(tasks);
@@ -369,7 +372,8 @@ static inline int conformance_run_one(struct conformance_case *one) {
 }
 
 static inline struct conformance_run conformance_start(struct conformance_case *one) {
-    struct conformance_run run = {one, fork(), after_ms(CLOCK_MONOTONIC, conformance_seconds(one) * 1000L)};
+    struct conformance_run run = {one, fork(),
+                                  after_ms(CLOCK_MONOTONIC, conformance_seconds(one) * 1000L)};
     if (run.process == 0) {
         /* A process group of its own, so that anything it leaves behind can be ended. */
         setpgid(0, 0);

@@ -50,7 +50,8 @@ ALONE(pthread_mutex_destroy, MUTEX, { MUST(pthread_mutex_destroy(&mutex)); })
 MUTEX_CONTENDED(pthread_mutex_lock, pthread_mutex_lock(&mutex))
 MUTEX_CONTENDED(pthread_mutex_trylock, pthread_mutex_trylock(&mutex))
 MUTEX_CONTENDED(pthread_mutex_timedlock, pthread_mutex_timedlock(&mutex, soon(CLOCK_REALTIME)))
-MUTEX_CONTENDED(pthread_mutex_clocklock, pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, soon(CLOCK_MONOTONIC)))
+MUTEX_CONTENDED(pthread_mutex_clocklock,
+                pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, soon(CLOCK_MONOTONIC)))
 ALONE(pthread_mutex_unlock, LOCKED_MUTEX, {
     MUST(pthread_mutex_lock(&mutex));
     MUST(pthread_mutex_unlock(&mutex));
@@ -61,21 +62,25 @@ ALONE(pthread_cond_destroy, COND, { MUST(pthread_cond_destroy(&cond)); })
 SIGNALLED(pthread_cond_wait, COND, pthread_cond_wait(&cond, &mutex), pthread_cond_signal(&cond))
 SIGNALLED(pthread_cond_timedwait, COND, pthread_cond_timedwait(&cond, &mutex, soon(CLOCK_REALTIME)),
           pthread_cond_broadcast(&cond))
-SIGNALLED(pthread_cond_clockwait, COND, pthread_cond_clockwait(&cond, &mutex, CLOCK_MONOTONIC, soon(CLOCK_MONOTONIC)),
+SIGNALLED(pthread_cond_clockwait, COND,
+          pthread_cond_clockwait(&cond, &mutex, CLOCK_MONOTONIC, soon(CLOCK_MONOTONIC)),
           pthread_cond_signal(&cond))
 ALONE(pthread_cond_signal, COND, { MUST(pthread_cond_signal(&cond)); })
 ALONE(pthread_cond_broadcast, COND, { MUST(pthread_cond_broadcast(&cond)); })
 
 ALONE(pthread_rwlock_init, NEW_RWLOCK, { MUST(pthread_rwlock_init(&rwlock, &rwlock_kind)); })
 ALONE(pthread_rwlock_destroy, RWLOCK, { MUST(pthread_rwlock_destroy(&rwlock)); })
-#define WRITE_CONTENDED(function, lock) \
-    CONTENDED(function, RWLOCK, pthread_rwlock_wrlock(&rwlock), lock, pthread_rwlock_unlock(&rwlock))
+#define WRITE_CONTENDED(function, lock)                               \
+    CONTENDED(function, RWLOCK, pthread_rwlock_wrlock(&rwlock), lock, \
+              pthread_rwlock_unlock(&rwlock))
 WRITE_CONTENDED(pthread_rwlock_rdlock, pthread_rwlock_rdlock(&rwlock))
 WRITE_CONTENDED(pthread_rwlock_wrlock, pthread_rwlock_wrlock(&rwlock))
 WRITE_CONTENDED(pthread_rwlock_tryrdlock, pthread_rwlock_tryrdlock(&rwlock))
 WRITE_CONTENDED(pthread_rwlock_trywrlock, pthread_rwlock_trywrlock(&rwlock))
-WRITE_CONTENDED(pthread_rwlock_timedrdlock, pthread_rwlock_timedrdlock(&rwlock, soon(CLOCK_REALTIME)))
-WRITE_CONTENDED(pthread_rwlock_timedwrlock, pthread_rwlock_timedwrlock(&rwlock, soon(CLOCK_REALTIME)))
+WRITE_CONTENDED(pthread_rwlock_timedrdlock,
+                pthread_rwlock_timedrdlock(&rwlock, soon(CLOCK_REALTIME)))
+WRITE_CONTENDED(pthread_rwlock_timedwrlock,
+                pthread_rwlock_timedwrlock(&rwlock, soon(CLOCK_REALTIME)))
 WRITE_CONTENDED(pthread_rwlock_clockrdlock,
                 pthread_rwlock_clockrdlock(&rwlock, CLOCK_MONOTONIC, soon(CLOCK_MONOTONIC)))
 WRITE_CONTENDED(pthread_rwlock_clockwrlock,
@@ -95,14 +100,16 @@ SEM_CONTENDED(sem_trywait, sem_trywait(&sem))
 SEM_CONTENDED(sem_timedwait, sem_timedwait(&sem, soon(CLOCK_REALTIME)))
 SEM_CONTENDED(sem_clockwait, sem_clockwait(&sem, CLOCK_MONOTONIC, soon(CLOCK_MONOTONIC)))
 
-ALONE(pthread_barrier_init, NEW_BARRIER, { MUST(pthread_barrier_init(&barrier, &barrier_kind, 2)); })
+ALONE(pthread_barrier_init, NEW_BARRIER,
+      { MUST(pthread_barrier_init(&barrier, &barrier_kind, 2)); })
 ALONE(pthread_barrier_destroy, BARRIER, { MUST(pthread_barrier_destroy(&barrier)); })
 BOTH(pthread_barrier_wait, BARRIER, { pthread_barrier_wait(&barrier); })
 
 ALONE(pthread_spin_init, NEW_SPIN, { MUST(pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE)); })
 ALONE(pthread_spin_destroy, SPIN, { MUST(pthread_spin_destroy(&spin)); })
 ALONE(pthread_spin_unlock, LOCKED_SPIN, { MUST(pthread_spin_unlock(&spin)); })
-CONTENDED(pthread_spin_lock, SPIN, pthread_spin_lock(&spin), pthread_spin_lock(&spin), pthread_spin_unlock(&spin))
+CONTENDED(pthread_spin_lock, SPIN, pthread_spin_lock(&spin), pthread_spin_lock(&spin),
+          pthread_spin_unlock(&spin))
 CONTENDED(pthread_spin_trylock, SPIN, pthread_spin_trylock(&spin), pthread_spin_trylock(&spin),
           pthread_spin_unlock(&spin))
 
@@ -121,11 +128,24 @@ OPERATION(
         MUST(pthread_cancel(threads[0]));
     })
 
-ALONE(pthread_setcanceltype, ONCE, { MUST(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL)); })
+#define JOINING(function, join)                                          \
+    ALONE(function, ONCE, {                                              \
+        pthread_t other;                                                 \
+        MUST(pthread_create(&other, NULL, end_soon, NULL));              \
+        UNTIL_HAD(join);                                                 \
+    })
+JOINING(pthread_join, pthread_join(other, NULL))
+JOINING(pthread_timedjoin_np, pthread_timedjoin_np(other, NULL, soon(CLOCK_REALTIME)))
+JOINING(pthread_clockjoin_np,
+        pthread_clockjoin_np(other, NULL, CLOCK_MONOTONIC, soon(CLOCK_MONOTONIC)))
+
+ALONE(pthread_setcanceltype, ONCE,
+      { MUST(pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL)); })
 
 ALONE(mtx_init, NEW_C11, { MUST(mtx_init(&c11_mutex, mtx_timed)); })
 ALONE(mtx_destroy, C11, { mtx_destroy(&c11_mutex); })
-#define C11_CONTENDED(function, lock) CONTENDED(function, C11, mtx_lock(&c11_mutex), lock, mtx_unlock(&c11_mutex))
+#define C11_CONTENDED(function, lock) \
+    CONTENDED(function, C11, mtx_lock(&c11_mutex), lock, mtx_unlock(&c11_mutex))
 C11_CONTENDED(mtx_lock, mtx_lock(&c11_mutex))
 C11_CONTENDED(mtx_trylock, mtx_trylock(&c11_mutex))
 C11_CONTENDED(mtx_timedlock, mtx_timedlock(&c11_mutex, soon(CLOCK_REALTIME)))

@@ -5,7 +5,8 @@
 #include <stdio.h>
 
 __attribute__((constructor)) static void early(int count, char **arguments) {
-    if (getenv("CONFORMANCE_EARLY") == NULL || count < 2 || strcmp(arguments[0], "case") != 0) return;
+    if (getenv("CONFORMANCE_EARLY") == NULL || count < 2 || strcmp(arguments[0], "case") != 0)
+        return;
     const char *error = load_plugin(arguments[1]);
     if (error != NULL) fprintf(stderr, "%s\n", error);
 }

@@ -107,7 +107,8 @@ OLD(int, __pthread_once, pthread_once_t *, void (*)(void));
 static void make_NEW_MUTEX(void) {
     MUST(pthread_mutexattr_init(&mutex_kind));
     MUST(pthread_mutexattr_setpshared(&mutex_kind, is_shared));
-    MUST(pthread_mutexattr_setprotocol(&mutex_kind, is_inheriting ? PTHREAD_PRIO_INHERIT : PTHREAD_PRIO_NONE));
+    MUST(pthread_mutexattr_setprotocol(&mutex_kind,
+                                       is_inheriting ? PTHREAD_PRIO_INHERIT : PTHREAD_PRIO_NONE));
 }
 
 static void make_MUTEX(void) {
@@ -132,6 +133,11 @@ static void make_COND(void) {
     make_LOCKED_MUTEX();
     make_NEW_COND();
     MUST(pthread_cond_init(&cond, &cond_kind));
+}
+
+static void *end_soon(void *unused) {
+    pause_ms(10);
+    return unused;
 }
 
 static void *wait_to_end(void *unused) {
@@ -217,7 +223,8 @@ static const struct operation {
     void (*make)(void);
     void *(*run[2])(void *);
 } operations[] = {
-#define OPERATION(function, kind, first, second) {#function, make_##kind, {function##_first, function##_second}},
+#define OPERATION(function, kind, first, second) \
+    {#function, make_##kind, {function##_first, function##_second}},
 #include "constructors.h"
 };
 
@@ -232,10 +239,12 @@ __attribute__((constructor)) static void at_load(void) {
     is_shared = strcmp(objects, "shared") == 0;
     is_inheriting = strcmp(objects, "inheriting") == 0;
     size_t length = (size_t)(objects - 1 - wanted);
-    for (const struct operation *each = operations; each < operations + sizeof operations / sizeof *operations; each++) {
+    for (const struct operation *each = operations;
+         each < operations + sizeof operations / sizeof *operations; each++) {
         if (strlen(each->name) != length || memcmp(each->name, wanted, length) != 0) continue;
         each->make();
-        for (int thread = 0; thread < 2; thread++) MUST(pthread_create(&threads[thread], NULL, each->run[thread], NULL));
+        for (int thread = 0; thread < 2; thread++)
+            MUST(pthread_create(&threads[thread], NULL, each->run[thread], NULL));
         for (int thread = 0; thread < 2; thread++) MUST(pthread_join(threads[thread], NULL));
         setenv("CONFORMANCE_WORKED", wanted, 1);
     }

@@ -3,7 +3,7 @@
  * POSIX allows the child of a program with threads to call async-signal-safe functions only.
  * Programs do more, and glibc lets them: the child holds what the forking thread held; what
  * other threads held stays locked; everything else works. */
-#include "conformance.h"
+#include "objects.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -246,10 +246,7 @@ static void *wait_for_other(void *unused) {
 
 CASE(held_by_another_thread) {
     struct thread holder, waiter;
-    pthread_mutexattr_t attributes;
-    OK(pthread_mutexattr_init(&attributes));
-    OK(pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT));
-    OK(pthread_mutex_init(&inheriting, &attributes));
+    init_mutex(&inheriting, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 0, 0);
     start(&holder, hold, NULL);
     UNTIL(GET(stage) == 1);
     start(&waiter, wait_for_other, NULL);
@@ -319,7 +316,8 @@ static void *storm(void *unused) {
         } else {
             pthread_cond_signal(&condition);
         }
-        if (pthread_mutex_clocklock(&recursive, CLOCK_MONOTONIC, &now) == 0) OK(pthread_mutex_unlock(&recursive));
+        if (pthread_mutex_clocklock(&recursive, CLOCK_MONOTONIC, &now) == 0)
+            OK(pthread_mutex_unlock(&recursive));
         OK(turn % 3 ? pthread_rwlock_rdlock(&storms) : pthread_rwlock_wrlock(&storms));
         OK(pthread_rwlock_unlock(&storms));
         OK(sem_post(&sem));
@@ -389,7 +387,7 @@ LONG_CASE(several_fork_at_once, 60) {
 
 /* vfork and posix_spawn: the child runs in the parent's memory until it executes another
  * program. */
-CASE(vfork_harms_nobody) {
+CASE(vfork_disturbs_no_lock) {
     struct thread threads[4];
     for (int each = 0; each < 4; each++) start(&threads[each], lock_on, each % 2 ? &mutex : NULL);
     for (int turn = 0; turn < 30; turn++) {
@@ -408,12 +406,7 @@ CASE(vfork_harms_nobody) {
 
 /* The end of the child does not affect a robust mutex that the parent holds. */
 CASE(robust_stays_with_the_parent) {
-    pthread_mutexattr_t attributes;
-    pthread_mutex_t *robust = (pthread_mutex_t *)shared_memory(4096);
-    OK(pthread_mutexattr_init(&attributes));
-    OK(pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST));
-    OK(pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED));
-    OK(pthread_mutex_init(robust, &attributes));
+    pthread_mutex_t *robust = new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 1, 1);
     OK(pthread_mutex_lock(robust));
     CHILD(child, use_everything());
     EQ(end_of(child), 0);

@@ -2,7 +2,7 @@
  * real-time threads on one CPU, also through a wait in a condition variable (glibc's bug 11588).
  * Sources: POSIX, pthread_mutexattr_setprotocol(3p), pthread_mutex_getprioceiling(3p), sched(7).
  * Without CAP_SYS_NICE, cases that need it are skipped, with a message. */
-#include "conformance.h"
+#include "objects.h"
 #include <sys/eventfd.h>
 
 static pthread_mutex_t mutex;
@@ -95,7 +95,8 @@ static void *want(void *timed) {
     struct timespec later = after_ms(CLOCK_MONOTONIC, FAR_AWAY);
     be_real_time(HIGH);
     wait_at_gate(HIGHS);
-    OK(timed ? pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &later) : pthread_mutex_lock(&mutex));
+    OK(timed ? pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &later)
+             : pthread_mutex_lock(&mutex));
     woken = now();
     OK(pthread_mutex_unlock(&mutex));
     return NULL;
@@ -127,7 +128,8 @@ static void *wait_high(void *timed) {
     SET(stage, 1);
     while (!done) {
         struct timespec later = after_ms(CLOCK_REALTIME, FAR_AWAY);
-        OK(timed ? pthread_cond_timedwait(&condition, &mutex, &later) : pthread_cond_wait(&condition, &mutex));
+        OK(timed ? pthread_cond_timedwait(&condition, &mutex, &later)
+                 : pthread_cond_wait(&condition, &mutex));
     }
     woken = now();
     OK(pthread_mutex_unlock(&mutex));
@@ -207,11 +209,11 @@ static long high_one_behind(int protocol) {
     return ms_between(begin, woken);
 }
 
-CASE(a_wake_up_waits_for_no_lower_one) {
+CASE(a_wake_up_waits_for_no_lower_thread) {
     ANSWER("held-up", "%s", high_one_behind(PTHREAD_PRIO_NONE) >= HOGS_MS / 2 ? "yes" : "no");
 }
 
-CASE(a_wake_up_waits_for_no_lower_one_inheriting) {
+CASE(a_wake_up_waits_for_no_lower_thread_inheriting) {
     ANSWER("held-up", "%s", high_one_behind(PTHREAD_PRIO_INHERIT) >= HOGS_MS / 2 ? "yes" : "no");
 }
 
@@ -285,8 +287,6 @@ CASE(a_ceiling_needs_protection) {
     pthread_mutex_t both;
     EQ(pthread_mutex_init(&both, &attributes), ENOTSUP);
 }
-
-static void *lock_it(void *which) { return (void *)(long)pthread_mutex_lock(which); }
 
 CASE(protecting_excludes) {
     struct thread thread;

@@ -92,7 +92,8 @@ static void *leave(void *unused) {
         SET(stage, 1);
         int result = call->block();
         if (way == CANCEL_WITHIN) {
-            if (result == 0 && call->undo != NULL && call->undo != with_cond_mutex) OK(call->undo());
+            if (result == 0 && call->undo != NULL && call->undo != with_cond_mutex)
+                OK(call->undo());
             pthread_testcancel();
         }
         FAIL("it returned %s", error_name(result));

@@ -3,14 +3,14 @@
 #ifndef WAITWORD_LEAVING_H
 #define WAITWORD_LEAVING_H
 
-#include "conformance.h"
+#include "objects.h"
 #include <linux/futex.h>
 #include <setjmp.h>
 #include <threads.h>
 
 /* The C library's own rwlocks and barriers count a thread that has left them forever, and are of
  * no further use. Ours forget it. */
-static inline int forgets_who_left(void) {
+static inline int forgets_lost_threads(void) {
     const char *preloaded = getenv("LD_PRELOAD");
     return preloaded != NULL && strstr(preloaded, "waitword") != NULL;
 }
@@ -29,20 +29,10 @@ static struct thread holder;
 static struct timespec real_time(void) { return after_ms(CLOCK_REALTIME, FAR_AWAY); }
 static struct timespec monotonic(void) { return after_ms(CLOCK_MONOTONIC, FAR_AWAY); }
 
-static void make_mutex(pthread_mutex_t *made, int type, int protocol, int robust, int shared) {
-    pthread_mutexattr_t attributes;
-    OK(pthread_mutexattr_init(&attributes));
-    OK(pthread_mutexattr_settype(&attributes, type));
-    OK(pthread_mutexattr_setprotocol(&attributes, protocol));
-    OK(pthread_mutexattr_setrobust(&attributes, robust));
-    OK(pthread_mutexattr_setpshared(&attributes, shared));
-    OK(pthread_mutex_init(made, &attributes));
-}
-
 /* ---- Mutexes: another thread holds the mutex ---- */
 
 static void hold_mutex(int type, int protocol, int robust, int shared) {
-    make_mutex(&mutex, type, protocol, robust, shared);
+    init_mutex(&mutex, type, protocol, robust, shared);
     OK(pthread_mutex_lock(&mutex));
 }
 static void hold_normal(void) { hold_mutex(PTHREAD_MUTEX_NORMAL, 0, 0, 0); }
@@ -99,7 +89,7 @@ static int clockwrlock(void) {
 }
 static int rwunlock(void) { return pthread_rwlock_unlock(&rwlock); }
 static void use_rwlock(void) {
-    if (!forgets_who_left()) return;
+    if (!forgets_lost_threads()) return;
     OK(pthread_rwlock_rdlock(&rwlock));
     OK(pthread_rwlock_unlock(&rwlock));
     OK(pthread_rwlock_wrlock(&rwlock));
@@ -111,15 +101,15 @@ static void use_rwlock(void) {
 
 static void hold_nothing(void) {}
 static void make_cond(void) {
-    make_mutex(&cond_mutex, PTHREAD_MUTEX_NORMAL, 0, 0, 0);
+    init_mutex(&cond_mutex, PTHREAD_MUTEX_NORMAL, 0, 0, 0);
     OK(pthread_cond_init(&condition, NULL));
 }
 static void make_cond_inheriting(void) {
-    make_mutex(&cond_mutex, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 0, 0);
+    init_mutex(&cond_mutex, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 0, 0);
     OK(pthread_cond_init(&condition, NULL));
 }
 static void make_cond_robust(void) {
-    make_mutex(&cond_mutex, PTHREAD_MUTEX_NORMAL, 0, 1, 0);
+    init_mutex(&cond_mutex, PTHREAD_MUTEX_NORMAL, 0, 1, 0);
     OK(pthread_cond_init(&condition, NULL));
 }
 static void unlock_cond_mutex(void *unused) {
@@ -216,7 +206,7 @@ static void *come(void *unused) {
 }
 static void use_barrier(void) {
     struct thread other;
-    if (!forgets_who_left()) return;
+    if (!forgets_lost_threads()) return;
     start(&other, come, NULL);
     CHECK(still_waits(&other, 20));
     pthread_barrier_wait(&barrier);
@@ -272,7 +262,9 @@ static void use_spin(void) {
 
 /* ---- Raw futexes ---- */
 
-static int wait_word(void) { return (int)syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0); }
+static int wait_word(void) {
+    return (int)syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+}
 static void *wait_on_word(void *unused) {
     (void)unused;
     while (GET(word) == 0) syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
@@ -304,41 +296,43 @@ struct call {
     int (*undo)(void);
 };
 
-#define EACH_CALL(each)                                                                       \
-    each(normal_lock, hold_normal, lock, release_mutex, use_mutex, 0, unlock)                 \
-    each(normal_timedlock, hold_normal, timedlock, release_mutex, use_mutex, 0, unlock)       \
-    each(normal_clocklock, hold_normal, clocklock, release_mutex, use_mutex, 0, unlock)       \
-    each(adaptive_lock, hold_adaptive, lock, release_mutex, use_mutex, 0, unlock)             \
-    each(recursive_lock, hold_recursive, lock, release_mutex, use_mutex, 0, unlock)           \
-    each(recursive_timedlock, hold_recursive, timedlock, release_mutex, use_mutex, 0, unlock) \
-    each(checking_lock, hold_checking, lock, release_mutex, use_mutex, 0, unlock)             \
-    each(checking_clocklock, hold_checking, clocklock, release_mutex, use_mutex, 0, unlock)   \
-    each(inheriting_lock, hold_inheriting, lock, release_mutex, use_mutex, 0, unlock)         \
+#define EACH_CALL(each)                                                                         \
+    each(normal_lock, hold_normal, lock, release_mutex, use_mutex, 0, unlock)                   \
+    each(normal_timedlock, hold_normal, timedlock, release_mutex, use_mutex, 0, unlock)         \
+    each(normal_clocklock, hold_normal, clocklock, release_mutex, use_mutex, 0, unlock)         \
+    each(adaptive_lock, hold_adaptive, lock, release_mutex, use_mutex, 0, unlock)               \
+    each(recursive_lock, hold_recursive, lock, release_mutex, use_mutex, 0, unlock)             \
+    each(recursive_timedlock, hold_recursive, timedlock, release_mutex, use_mutex, 0, unlock)   \
+    each(checking_lock, hold_checking, lock, release_mutex, use_mutex, 0, unlock)               \
+    each(checking_clocklock, hold_checking, clocklock, release_mutex, use_mutex, 0, unlock)     \
+    each(inheriting_lock, hold_inheriting, lock, release_mutex, use_mutex, 0, unlock)           \
     each(inheriting_timedlock, hold_inheriting, timedlock, release_mutex, use_mutex, 0, unlock) \
     each(inheriting_clocklock, hold_inheriting, clocklock, release_mutex, use_mutex, 0, unlock) \
-    each(shared_lock, hold_shared, lock, release_mutex, use_mutex, 0, unlock)                 \
-    each(rdlock, hold_rwlock, rdlock, release_rwlock, use_rwlock, 0, rwunlock)                \
-    each(timedrdlock, hold_rwlock, timedrdlock, release_rwlock, use_rwlock, 0, rwunlock)      \
-    each(clockrdlock, hold_rwlock, clockrdlock, release_rwlock, use_rwlock, 0, rwunlock)      \
-    each(wrlock, hold_rwlock, wrlock, release_rwlock, use_rwlock, 0, rwunlock)                \
-    each(timedwrlock, hold_rwlock, timedwrlock, release_rwlock, use_rwlock, 0, rwunlock)      \
-    each(clockwrlock, hold_rwlock, clockwrlock, release_rwlock, use_rwlock, 0, rwunlock)      \
-    each(cond_wait, make_cond, cond_wait, hold_nothing, use_cond, 0, with_cond_mutex)                    \
-    each(cond_timedwait, make_cond, cond_timedwait, hold_nothing, use_cond, 0, with_cond_mutex)          \
-    each(cond_clockwait, make_cond, cond_clockwait, hold_nothing, use_cond, 0, with_cond_mutex)          \
-    each(cond_wait_inheriting, make_cond_inheriting, cond_wait, hold_nothing, use_cond, 0, with_cond_mutex) \
-    each(cond_wait_robust, make_cond_robust, cond_wait, hold_nothing, use_cond, 0, with_cond_mutex)      \
-    each(sem_wait, make_sem, wait_sem, hold_nothing, use_sem, 0, post_sem)                    \
-    each(sem_timedwait, make_sem, timedwait_sem, hold_nothing, use_sem, 0, post_sem)          \
-    each(sem_clockwait, make_sem, clockwait_sem, hold_nothing, use_sem, 0, post_sem)          \
-    each(barrier_wait, make_barrier, wait_barrier, hold_nothing, use_barrier, 0, NULL)        \
-    each(once, hold_once, do_once, release_once, use_once, 0, NULL)                           \
-    each(spin_lock, hold_spin, lock_spin, release_spin, use_spin, 1, unlock_spin)             \
-    each(mtx_lock, hold_normal, c11_lock, release_mutex, use_mutex, 0, unlock)                \
-    each(mtx_timedlock, hold_normal, c11_timedlock, release_mutex, use_mutex, 0, unlock)      \
-    each(cnd_wait, make_cond, c11_wait, hold_nothing, use_cond, 0, with_cond_mutex)                      \
-    each(cnd_timedwait, make_cond, c11_timedwait, hold_nothing, use_cond, 0, with_cond_mutex)            \
-    each(call_once, hold_once, c11_once, release_once, use_once, 0, NULL)                     \
+    each(shared_lock, hold_shared, lock, release_mutex, use_mutex, 0, unlock)                   \
+    each(rdlock, hold_rwlock, rdlock, release_rwlock, use_rwlock, 0, rwunlock)                  \
+    each(timedrdlock, hold_rwlock, timedrdlock, release_rwlock, use_rwlock, 0, rwunlock)        \
+    each(clockrdlock, hold_rwlock, clockrdlock, release_rwlock, use_rwlock, 0, rwunlock)        \
+    each(wrlock, hold_rwlock, wrlock, release_rwlock, use_rwlock, 0, rwunlock)                  \
+    each(timedwrlock, hold_rwlock, timedwrlock, release_rwlock, use_rwlock, 0, rwunlock)        \
+    each(clockwrlock, hold_rwlock, clockwrlock, release_rwlock, use_rwlock, 0, rwunlock)        \
+    each(cond_wait, make_cond, cond_wait, hold_nothing, use_cond, 0, with_cond_mutex)           \
+    each(cond_timedwait, make_cond, cond_timedwait, hold_nothing, use_cond, 0, with_cond_mutex) \
+    each(cond_clockwait, make_cond, cond_clockwait, hold_nothing, use_cond, 0, with_cond_mutex) \
+    each(cond_wait_inheriting, make_cond_inheriting, cond_wait, hold_nothing, use_cond, 0,      \
+         with_cond_mutex)                                                                       \
+    each(cond_wait_robust, make_cond_robust, cond_wait, hold_nothing, use_cond, 0,              \
+         with_cond_mutex)                                                                       \
+    each(sem_wait, make_sem, wait_sem, hold_nothing, use_sem, 0, post_sem)                      \
+    each(sem_timedwait, make_sem, timedwait_sem, hold_nothing, use_sem, 0, post_sem)            \
+    each(sem_clockwait, make_sem, clockwait_sem, hold_nothing, use_sem, 0, post_sem)            \
+    each(barrier_wait, make_barrier, wait_barrier, hold_nothing, use_barrier, 0, NULL)          \
+    each(once, hold_once, do_once, release_once, use_once, 0, NULL)                             \
+    each(spin_lock, hold_spin, lock_spin, release_spin, use_spin, 1, unlock_spin)               \
+    each(mtx_lock, hold_normal, c11_lock, release_mutex, use_mutex, 0, unlock)                  \
+    each(mtx_timedlock, hold_normal, c11_timedlock, release_mutex, use_mutex, 0, unlock)        \
+    each(cnd_wait, make_cond, c11_wait, hold_nothing, use_cond, 0, with_cond_mutex)             \
+    each(cnd_timedwait, make_cond, c11_timedwait, hold_nothing, use_cond, 0, with_cond_mutex)   \
+    each(call_once, hold_once, c11_once, release_once, use_once, 0, NULL)                       \
     each(futex_wait, hold_nothing, wait_word, hold_nothing, use_word, 0, NULL)
 
 #define CALL_OF(name, ...) static const struct call of_##name = {__VA_ARGS__};

@@ -108,7 +108,8 @@ static void *leave(void *) {
         SET(stage, 1);
         int result = block();
         if (way == CATCH) {
-            if (result == 0 && call->undo != NULL && call->undo != with_cond_mutex) OK(call->undo());
+            if (result == 0 && call->undo != NULL && call->undo != with_cond_mutex)
+                OK(call->undo());
             return NULL;
         }
         FAIL("it returned %s", error_name(result));
@@ -172,7 +173,7 @@ static void leaves(const struct call *which, enum way how) {
     call = which;
     way = how;
     // The C library's wait leaves the mutex unlocked, and counts the thread as a waiter.
-    if (call->undo == with_cond_mutex && !forgets_who_left()) return;
+    if (call->undo == with_cond_mutex && !forgets_lost_threads()) return;
     for (int turn = 0; turn < 3; turn++) {
         begin(&thread);
         if (way == THROW_TWICE) {

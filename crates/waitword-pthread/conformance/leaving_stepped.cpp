@@ -42,7 +42,8 @@ static void step(int signal, siginfo_t *info, void *context) {
     (void)signal;
     (void)info;
     int is_target = is_stepped && !GET(steps_enough) && ADD(steps, 1) == target;
-    if (!is_stepped || is_target || GET(steps_enough)) interrupted->uc_mcontext.gregs[REG_EFL] &= ~0x100;
+    if (!is_stepped || is_target || GET(steps_enough))
+        interrupted->uc_mcontext.gregs[REG_EFL] &= ~0x100;
     if (is_target) leave_now();
 }
 
@@ -141,7 +142,7 @@ static int leave_at(int at) {
 /* ---- A lock that another thread holds ---- */
 
 static void leaves_at_each_step(const struct call *which, enum way how) {
-    if (!forgets_who_left()) return;
+    if (!forgets_lost_threads()) return;
     begin(which, how);
     stepped = call->block;
     /* Spin locks never sleep, so a fixed number of steps is tried. */
@@ -198,7 +199,7 @@ static int leave_cond_at(int at) {
 }
 
 static void leaves_cond_at_each_step(const struct call *which, enum way how) {
-    if (!forgets_who_left()) return;
+    if (!forgets_lost_threads()) return;
     begin(which, how);
     stepped = wait_alone;
     call->hold();
@@ -228,10 +229,12 @@ COND_CASES_OF(cond_wait_inheriting)
 static pthread_mutex_t recursive;
 static pthread_rwlock_t read_by_many;
 
-static int lock_and_unlock(void) { return pthread_mutex_lock(&mutex) | pthread_mutex_unlock(&mutex); }
+static int lock_and_unlock(void) {
+    return pthread_mutex_lock(&mutex) | pthread_mutex_unlock(&mutex);
+}
 static int lock_and_unlock_recursive(void) {
-    return pthread_mutex_lock(&recursive) | pthread_mutex_lock(&recursive) | pthread_mutex_unlock(&recursive) |
-           pthread_mutex_unlock(&recursive);
+    return pthread_mutex_lock(&recursive) | pthread_mutex_lock(&recursive) |
+           pthread_mutex_unlock(&recursive) | pthread_mutex_unlock(&recursive);
 }
 static int read_and_write(void) {
     return pthread_rwlock_rdlock(&read_by_many) | pthread_rwlock_unlock(&read_by_many) |
@@ -242,7 +245,9 @@ static int signal_and_broadcast(void) {
     return pthread_cond_signal(&condition) | pthread_cond_broadcast(&condition);
 }
 static int do_nothing_once(void) { return pthread_once(&once, nothing); }
-static int wake_word(void) { return (int)syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
+static int wake_word(void) {
+    return (int)syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
 
 /* Other threads wait for these objects, a little each time. They may miss a wake-up that was
  * about to be made. */
@@ -277,19 +282,20 @@ static void *wait_a_little(void *number) {
 static void leaves_what_others_use(int (*used)(void), enum way how) {
     enum { OTHERS = 5 };
     struct thread others[OTHERS];
-    if (!forgets_who_left()) return;
+    if (!forgets_lost_threads()) return;
     begin(NULL, how);
     stepped = used;
     for (int turn = 0, at = 1, misses = 0; misses < 3 && turn < 6 * places(); turn++) {
         /* New objects: the old ones may have been left in the middle of an acquire or a release. */
-        make_mutex(&mutex, PTHREAD_MUTEX_NORMAL, 0, 0, 0);
-        make_mutex(&recursive, PTHREAD_MUTEX_RECURSIVE, 0, 0, 0);
+        init_mutex(&mutex, PTHREAD_MUTEX_NORMAL, 0, 0, 0);
+        init_mutex(&recursive, PTHREAD_MUTEX_RECURSIVE, 0, 0, 0);
         make_cond();
         OK(sem_init(&sem, 0, 0));
         OK(pthread_rwlock_init(&read_by_many, NULL));
         once = (pthread_once_t)PTHREAD_ONCE_INIT;
         SET(others_end, 0);
-        for (long each = 0; each < OTHERS; each++) start(&others[each], wait_a_little, (void *)each);
+        for (long each = 0; each < OTHERS; each++)
+            start(&others[each], wait_a_little, (void *)each);
         if (turn % 2) pause_ms(1);
         leave_at(at);
         misses = GET(stage) == 3 || at > GET(steps) ? misses + 1 : 0;

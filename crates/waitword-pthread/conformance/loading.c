@@ -111,7 +111,7 @@ CASE(in_exit_handlers) {
     EQ(end_of(child), 0);
 }
 
-static void *wait_for_ever(void *unused) {
+static void *wait_forever(void *unused) {
     (void)unused;
     OK(pthread_mutex_lock(&mutex));
     stage = 1;
@@ -124,7 +124,7 @@ CASE(exit_while_others_wait) {
     for (int turn = 0; turn < 20; turn++) {
         CHILD(child, {
             struct thread threads[4];
-            for (int each = 0; each < 4; each++) start(&threads[each], wait_for_ever, NULL);
+            for (int each = 0; each < 4; each++) start(&threads[each], wait_forever, NULL);
             if (turn % 2) until_asleep(&threads[3]);
             OK(atexit(at_the_end));
             stage = 0;
@@ -180,19 +180,20 @@ CASE(on_a_small_stack) {
     pthread_t threads[8];
     OK(pthread_attr_init(&attributes));
     OK(pthread_attr_setstacksize(&attributes, PTHREAD_STACK_MIN));
-    for (int each = 0; each < 8; each++) OK(pthread_create(&threads[each], &attributes, come_and_go, NULL));
+    for (int each = 0; each < 8; each++)
+        OK(pthread_create(&threads[each], &attributes, come_and_go, NULL));
     for (int each = 0; each < 8; each++) OK(pthread_join(threads[each], NULL));
 }
 
 /* exec with waiting threads: the new program starts from nothing. */
-PART(start_anew) { EQ(library_works(), 42); }
+PART(start_again) { EQ(library_works(), 42); }
 
 CASE(exec_while_others_wait) {
     CHILD(child, {
         struct thread threads[4];
-        for (int each = 0; each < 4; each++) start(&threads[each], wait_for_ever, NULL);
+        for (int each = 0; each < 4; each++) start(&threads[each], wait_forever, NULL);
         until_asleep(&threads[0]);
-        execl("/proc/self/exe", "part", "start_anew", (char *)NULL);
+        execl("/proc/self/exe", "part", "start_again", (char *)NULL);
         _exit(9);
     });
     EQ(end_of(child), 0);

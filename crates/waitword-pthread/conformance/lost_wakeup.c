@@ -223,7 +223,8 @@ LONG_CASE(signals_at_every_instruction, 60) {
     const char *rounds = getenv("CONFORMANCE_ROUNDS");
     chance.rounds = rounds != NULL ? atoi(rounds) : 100;
     OK(sem_init(&chance.sem, 0, 0));
-    for (long each = 0; each < TAKERS; each++) start(&threads[each], take_by_chance, (void *)(each + getpid()));
+    for (long each = 0; each < TAKERS; each++)
+        start(&threads[each], take_by_chance, (void *)(each + getpid()));
     int stalls = 0;
     for (int round = 0; round < chance.rounds; round++) {
         OK(pthread_mutex_lock(&chance.mutex));
@@ -297,7 +298,8 @@ LONG_CASE(locks_at_every_instruction, 60) {
     const char *rounds = getenv("CONFORMANCE_ROUNDS");
     chance.rounds = rounds != NULL ? atoi(rounds) : 100;
     OK(sem_init(&chance.sem, 0, 1));
-    for (long each = 0; each < MANY; each++) start(&threads[each], lock_by_chance, (void *)(each + getpid()));
+    for (long each = 0; each < MANY; each++)
+        start(&threads[each], lock_by_chance, (void *)(each + getpid()));
     for (int each = 0; each < MANY; each++) join(&threads[each]);
     int value;
     OK(sem_getvalue(&chance.sem, &value));

@@ -15,7 +15,8 @@ static char *arena;
 static size_t used;
 
 static void make_arena(void) {
-    arena = (char *)mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    arena = (char *)mmap(NULL, ARENA, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (arena == MAP_FAILED) _exit(8);
 }
 
@@ -54,7 +55,9 @@ void *realloc(void *memory, size_t size) {
     }
     return moved;
 }
-void *memalign(size_t alignment, size_t size) { return allocate(size, alignment < 16 ? 16 : alignment); }
+void *memalign(size_t alignment, size_t size) {
+    return allocate(size, alignment < 16 ? 16 : alignment);
+}
 void *aligned_alloc(size_t alignment, size_t size) { return memalign(alignment, size); }
 int posix_memalign(void **memory, size_t alignment, size_t size) {
     *memory = memalign(alignment, size);

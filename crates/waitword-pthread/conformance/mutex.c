@@ -1,37 +1,17 @@
 /* pthread_mutex_*: types, static initialisers, return codes, time limits. Sources: POSIX,
  * pthread_mutex_lock(3p), pthread_mutex_timedlock(3p), pthread_mutex_destroy(3p),
  * pthread_mutexattr_settype(3). */
-#include "conformance.h"
+#include "objects.h"
 
 static pthread_mutex_t static_normal = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t static_recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t static_checking = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t static_adaptive = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 
-static const struct timespec negative = {-1, 0}, long_ago = {1, 0}, bad = {0, 1000000000}, bad_too = {0, -1};
-
-static pthread_mutex_t *new_mutex(int type, int protocol) {
-    static pthread_mutex_t many[32];
-    static int used;
-    pthread_mutex_t *mutex = &many[used++];
-    pthread_mutexattr_t attributes;
-    /* The previous contents of the memory do not matter. */
-    memset(mutex, 0xa5, sizeof *mutex);
-    OK(pthread_mutexattr_init(&attributes));
-    OK(pthread_mutexattr_settype(&attributes, type));
-    OK(pthread_mutexattr_setprotocol(&attributes, protocol));
-    OK(pthread_mutex_init(mutex, &attributes));
-    OK(pthread_mutexattr_destroy(&attributes));
-    return mutex;
-}
-
-#define NEW(type) new_mutex(PTHREAD_MUTEX_##type, PTHREAD_PRIO_NONE)
-#define NEW_PI(type) new_mutex(PTHREAD_MUTEX_##type, PTHREAD_PRIO_INHERIT)
+#define NEW(type) new_mutex(PTHREAD_MUTEX_##type, PTHREAD_PRIO_NONE, 0, 0)
+#define NEW_PI(type) new_mutex(PTHREAD_MUTEX_##type, PTHREAD_PRIO_INHERIT, 0, 0)
 
 /* Results in another thread. */
-static void *lock_it(void *mutex) { return (void *)(long)pthread_mutex_lock(mutex); }
-static void *try_it(void *mutex) { return (void *)(long)pthread_mutex_trylock(mutex); }
-static void *unlock_it(void *mutex) { return (void *)(long)pthread_mutex_unlock(mutex); }
 static void *lock_and_unlock_it(void *mutex) {
     OK(pthread_mutex_lock(mutex));
     OK(pthread_mutex_unlock(mutex));
@@ -63,32 +43,32 @@ static struct {
     pthread_mutex_t *mutex;
     long plain;
     int how;
-} crowd;
+} stress;
 
-static void *of_the_crowd(void *unused) {
+static void *lock_repeatedly(void *unused) {
     (void)unused;
     for (int turn = 0; turn < 20000; turn++) {
         struct timespec later = after_ms(CLOCK_REALTIME, FAR_AWAY);
-        switch ((turn + crowd.how) % 3) {
-        case 0: OK(pthread_mutex_lock(crowd.mutex)); break;
-        case 1: OK(pthread_mutex_timedlock(crowd.mutex, &later)); break;
+        switch ((turn + stress.how) % 3) {
+        case 0: OK(pthread_mutex_lock(stress.mutex)); break;
+        case 1: OK(pthread_mutex_timedlock(stress.mutex, &later)); break;
         default:
-            if (pthread_mutex_trylock(crowd.mutex) != 0) OK(pthread_mutex_lock(crowd.mutex));
+            if (pthread_mutex_trylock(stress.mutex) != 0) OK(pthread_mutex_lock(stress.mutex));
         }
-        long before = *(volatile long *)&crowd.plain;
+        long before = *(volatile long *)&stress.plain;
         if (turn % 512 == 0) sched_yield();
-        *(volatile long *)&crowd.plain = before + 1;
-        OK(pthread_mutex_unlock(crowd.mutex));
+        *(volatile long *)&stress.plain = before + 1;
+        OK(pthread_mutex_unlock(stress.mutex));
     }
     return NULL;
 }
 
 static void excludes(pthread_mutex_t *mutex) {
     struct thread threads[4];
-    crowd.mutex = mutex;
-    for (int each = 0; each < 4; each++) start(&threads[each], of_the_crowd, NULL);
+    stress.mutex = mutex;
+    for (int each = 0; each < 4; each++) start(&threads[each], lock_repeatedly, NULL);
     for (int each = 0; each < 4; each++) join(&threads[each]);
-    EQ(crowd.plain, 80000);
+    EQ(stress.plain, 80000);
     OK(pthread_mutex_destroy(mutex));
 }
 
@@ -251,7 +231,8 @@ static void *wait_for_it(void *mutex) {
     EQ(pthread_mutex_timedlock(mutex, &long_ago), ETIMEDOUT);
     EQ(pthread_mutex_timedlock(mutex, &bad), EINVAL);
     EQ(pthread_mutex_timedlock(mutex, &bad_too), EINVAL);
-    ANSWER("negative-monotonic", "%s", error_name(pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &negative)));
+    ANSWER("negative-monotonic", "%s",
+           error_name(pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &negative)));
     EQ(pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &long_ago), ETIMEDOUT);
     EQ(pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &bad), EINVAL);
     EQ(pthread_mutex_clocklock(mutex, CLOCK_REALTIME, &bad), EINVAL);
@@ -336,16 +317,17 @@ static void *patient(void *mutex) {
     return NULL;
 }
 
-static void bears_the_impatient(pthread_mutex_t *mutex) {
+static void withstands_timeouts(pthread_mutex_t *mutex) {
     struct thread threads[6];
-    for (int each = 0; each < 6; each++) start(&threads[each], each % 2 ? impatient : patient, mutex);
+    for (int each = 0; each < 6; each++)
+        start(&threads[each], each % 2 ? impatient : patient, mutex);
     for (int each = 0; each < 6; each++) join(&threads[each]);
     OK(pthread_mutex_destroy(mutex));
 }
 
-CASE(normal_bears_the_impatient) { bears_the_impatient(NEW(NORMAL)); }
-CASE(recursive_bears_the_impatient) { bears_the_impatient(NEW(RECURSIVE)); }
-CASE(inheriting_bears_the_impatient) { bears_the_impatient(NEW_PI(NORMAL)); }
+CASE(normal_withstands_timeouts) { withstands_timeouts(NEW(NORMAL)); }
+CASE(recursive_withstands_timeouts) { withstands_timeouts(NEW(RECURSIVE)); }
+CASE(inheriting_withstands_timeouts) { withstands_timeouts(NEW_PI(NORMAL)); }
 
 CASE(destroyed_answers) {
     pthread_mutex_t *mutex = NEW(NORMAL);
@@ -417,7 +399,7 @@ static void *last_user(void *mutex) {
 CASE(freed_by_the_last_user) {
     for (int turn = 0; turn < 300; turn++) {
         struct thread thread;
-        passed_on = (pthread_mutex_t *)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        passed_on = new_page();
         OK(pthread_mutex_init(passed_on, NULL));
         OK(pthread_mutex_lock(passed_on));
         start(&thread, last_user, passed_on);
@@ -465,10 +447,8 @@ CASE(errno_is_left_alone) {
     EQ(errno, 1234);
 }
 
-static void no_op(int signal) { (void)signal; }
-
 /* A signal handler runs, and the wait continues. */
-static void bears_signals(pthread_mutex_t *mutex) {
+static void withstands_signals(pthread_mutex_t *mutex) {
     struct thread threads[2];
     struct sigaction action = {.sa_handler = no_op};
     OK(sigaction(SIGUSR1, &action, NULL));
@@ -488,9 +468,9 @@ static void bears_signals(pthread_mutex_t *mutex) {
     join(&threads[1]);
 }
 
-CASE(normal_bears_signals) { bears_signals(NEW(NORMAL)); }
-CASE(recursive_bears_signals) { bears_signals(NEW(RECURSIVE)); }
-CASE(inheriting_bears_signals) { bears_signals(NEW_PI(NORMAL)); }
+CASE(normal_withstands_signals) { withstands_signals(NEW(NORMAL)); }
+CASE(recursive_withstands_signals) { withstands_signals(NEW(RECURSIVE)); }
+CASE(inheriting_withstands_signals) { withstands_signals(NEW_PI(NORMAL)); }
 
 CASE(many_mutexes_come_and_go) {
     enum { MANY = 2000 };

@@ -3,7 +3,7 @@
  * highest priority first. Sources: POSIX, pthread_mutex_unlock(3p), pthread_cond_signal(3p),
  * sem_post(3p), pthread_rwlock_unlock(3p), sched(7). Without CAP_SYS_NICE, cases that need it
  * are skipped, with a message. */
-#include "conformance.h"
+#include "objects.h"
 #include <sys/eventfd.h>
 
 static pthread_mutex_t mutex;
@@ -80,18 +80,10 @@ static const int arrivals[FIVE] = {5, 10, 20, 15, 7}, by_priority[FIVE] = {20, 1
 
 /* ---- Mutexes of every kind ---- */
 
-static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
+static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK,
+                            PTHREAD_MUTEX_ADAPTIVE_NP};
 static const char *const type_names[] = {"normal", "recursive", "error-checking", "adaptive"};
 enum { TYPES = 4 };
-
-static void make_mutex(int type, int shared) {
-    pthread_mutexattr_t attributes;
-    OK(pthread_mutexattr_init(&attributes));
-    OK(pthread_mutexattr_settype(&attributes, type));
-    OK(pthread_mutexattr_setpshared(&attributes, shared));
-    OK(pthread_mutex_init(&mutex, &attributes));
-    OK(pthread_mutexattr_destroy(&attributes));
-}
 
 static void take_mutex(struct waiter *self) {
     OK(pthread_mutex_lock(&mutex));
@@ -117,11 +109,11 @@ static void hold_mutex(struct waiter *self) {
 static void for_each_mutex(void (*play)(const char *name)) {
     if (!may_be_real_time()) SKIP("real-time threads are not permitted");
     for (int type = 0; type < TYPES; type++) {
-        make_mutex(types[type], PTHREAD_PROCESS_PRIVATE);
+        init_mutex(&mutex, types[type], PTHREAD_PRIO_NONE, 0, PTHREAD_PROCESS_PRIVATE);
         play(type_names[type]);
         OK(pthread_mutex_destroy(&mutex));
     }
-    make_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PROCESS_SHARED);
+    init_mutex(&mutex, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0, PTHREAD_PROCESS_SHARED);
     play("process-shared");
     OK(pthread_mutex_destroy(&mutex));
 }
@@ -203,7 +195,7 @@ static void signal_all_at_once(const char *name) {
     check_order(name, by_priority, FIVE);
 }
 
-CASE(who_is_signalled_gets_the_mutex_by_priority) { for_each_mutex(signal_all_at_once); }
+CASE(signalled_waiters_get_the_mutex_by_priority) { for_each_mutex(signal_all_at_once); }
 
 static void broadcast_with_the_mutex(const char *name) {
     may_go = 0;
@@ -289,7 +281,9 @@ static void writers_are_served_by_priority(int kind) {
 }
 
 CASE(writers_by_priority) { writers_are_served_by_priority(PTHREAD_RWLOCK_PREFER_READER_NP); }
-CASE(preferred_writers_by_priority) { writers_are_served_by_priority(PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP); }
+CASE(preferred_writers_by_priority) {
+    writers_are_served_by_priority(PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+}
 
 /* ---- An ordinary waiter that is awake and gets no CPU ----
  *
@@ -364,10 +358,13 @@ static void pass_one_that_was_woken(const char *name) {
     clear_the_scene(name, 2);
 }
 
-CASE(an_unlock_does_not_count_on_a_lower_one_that_is_awake) { for_each_mutex(pass_one_that_was_woken); }
+CASE(an_unlock_does_not_rely_on_a_lower_thread_that_is_awake) {
+    for_each_mutex(pass_one_that_was_woken);
+}
 
 /* The same with signals, with a free mutex. */
-static void signal_past_one_that_was_woken(const char *name, int (*wake)(pthread_cond_t *), int count) {
+static void signal_past_one_that_was_woken(const char *name, int (*wake)(pthread_cond_t *),
+                                           int count) {
     static const int high_ones[] = {HIGH - 1, HIGH, HIGH - 2};
     set_the_scene();
     may_go = 0;
@@ -384,11 +381,15 @@ static void signal_past_one_that_was_woken(const char *name, int (*wake)(pthread
     for (int each = 0; each < count && count > 1; each++) EQ(order[each], HIGH - each);
 }
 
-static void signal_past(const char *name) { signal_past_one_that_was_woken(name, pthread_cond_signal, 1); }
-static void broadcast_past(const char *name) { signal_past_one_that_was_woken(name, pthread_cond_broadcast, 3); }
+static void signal_past(const char *name) {
+    signal_past_one_that_was_woken(name, pthread_cond_signal, 1);
+}
+static void broadcast_past(const char *name) {
+    signal_past_one_that_was_woken(name, pthread_cond_broadcast, 3);
+}
 
-CASE(a_signal_does_not_count_on_a_lower_one_that_is_awake) { for_each_mutex(signal_past); }
-CASE(a_broadcast_does_not_count_on_a_lower_one_that_is_awake) { for_each_mutex(broadcast_past); }
+CASE(a_signal_does_not_rely_on_a_lower_thread_that_is_awake) { for_each_mutex(signal_past); }
+CASE(a_broadcast_does_not_rely_on_a_lower_thread_that_is_awake) { for_each_mutex(broadcast_past); }
 
 /* Two high threads that take turns do not wait for the one that gets no CPU, however long it has
  * been awake. */
@@ -419,4 +420,4 @@ static void take_turns_past(const char *name) {
     clear_the_scene(name, 1);
 }
 
-CASE(who_takes_turns_does_not_make_way_for_a_lower_one) { for_each_mutex(take_turns_past); }
+CASE(taking_turns_does_not_yield_to_a_lower_thread) { for_each_mutex(take_turns_past); }

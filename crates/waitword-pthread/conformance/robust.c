@@ -1,21 +1,6 @@
 /* Robust mutexes: the death of a thread, of a process, kill -9. Sources: POSIX,
  * pthread_mutexattr_setrobust(3), pthread_mutex_consistent(3). */
-#include "conformance.h"
-
-static pthread_mutex_t *new_mutex(int type, int protocol, int shared) {
-    pthread_mutexattr_t attributes;
-    pthread_mutex_t *mutex = (pthread_mutex_t *)shared_memory(4096);
-    OK(pthread_mutexattr_init(&attributes));
-    OK(pthread_mutexattr_settype(&attributes, type));
-    OK(pthread_mutexattr_setprotocol(&attributes, protocol));
-    OK(pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST));
-    OK(pthread_mutexattr_setpshared(&attributes, shared ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE));
-    OK(pthread_mutex_init(mutex, &attributes));
-    return mutex;
-}
-
-static void *lock_it(void *mutex) { return (void *)(long)pthread_mutex_lock(mutex); }
-static void *try_it(void *mutex) { return (void *)(long)pthread_mutex_trylock(mutex); }
+#include "objects.h"
 
 static void die_with(pthread_mutex_t *mutex) {
     struct thread thread;
@@ -58,16 +43,18 @@ static void recovers(pthread_mutex_t *mutex) {
     OK(pthread_mutex_destroy(mutex));
 }
 
-CASE(normal_recovers) { recovers(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0)); }
-CASE(recursive_recovers) { recovers(new_mutex(PTHREAD_MUTEX_RECURSIVE, PTHREAD_PRIO_NONE, 0)); }
-CASE(checking_recovers) { recovers(new_mutex(PTHREAD_MUTEX_ERRORCHECK, PTHREAD_PRIO_NONE, 0)); }
-CASE(shared_recovers) { recovers(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 1)); }
-CASE(inheriting_recovers) { recovers(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 0)); }
-CASE(shared_inheriting_recovers) { recovers(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 1)); }
+CASE(normal_recovers) { recovers(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 1, 0)); }
+CASE(recursive_recovers) { recovers(new_mutex(PTHREAD_MUTEX_RECURSIVE, PTHREAD_PRIO_NONE, 1, 0)); }
+CASE(checking_recovers) { recovers(new_mutex(PTHREAD_MUTEX_ERRORCHECK, PTHREAD_PRIO_NONE, 1, 0)); }
+CASE(shared_recovers) { recovers(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 1, 1)); }
+CASE(inheriting_recovers) { recovers(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 1, 0)); }
+CASE(shared_inheriting_recovers) {
+    recovers(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 1, 1));
+}
 
 CASE(consistent_answers) {
     pthread_mutex_t plain = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_t *mutex = new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0);
+    pthread_mutex_t *mutex = new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 1, 0);
     pthread_mutexattr_t attributes;
     int robustness;
     EQ(pthread_mutex_consistent(&plain), EINVAL);
@@ -85,7 +72,7 @@ CASE(consistent_answers) {
 
 /* ---- Waiters ---- */
 
-static void *hold_until_told(void *mutex) {
+static void *hold_for_a_while(void *mutex) {
     OK(pthread_mutex_lock(mutex));
     pause_ms(60);
     return NULL;
@@ -106,7 +93,7 @@ static void *inherit(void *mutex) {
 
 static void waiters_of_the_dead(pthread_mutex_t *mutex, void *(*run)(void *)) {
     struct thread dying, threads[4];
-    start(&dying, hold_until_told, mutex);
+    start(&dying, hold_for_a_while, mutex);
     UNTIL(pthread_mutex_trylock(mutex) == EBUSY || (pthread_mutex_unlock(mutex), 0));
     for (int each = 0; each < 4; each++) start(&threads[each], run, mutex);
     join(&dying);
@@ -114,8 +101,12 @@ static void waiters_of_the_dead(pthread_mutex_t *mutex, void *(*run)(void *)) {
     EQ(successors, 1);
 }
 
-CASE(one_waiter_inherits) { waiters_of_the_dead(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0), inherit); }
-CASE(one_waiter_inherits_pi) { waiters_of_the_dead(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 0), inherit); }
+CASE(one_waiter_inherits) {
+    waiters_of_the_dead(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 1, 0), inherit);
+}
+CASE(one_waiter_inherits_pi) {
+    waiters_of_the_dead(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 1, 0), inherit);
+}
 /* Whether all waiters learn that it is lost is not checked here: glibc 2.36 often wakes only one
  * of them, and robust mutexes are glibc's. */
 
@@ -131,15 +122,17 @@ CASE(several_at_once) {
     struct thread thread;
     for (int each = 0; each < 8; each++)
         several[each] = new_mutex(each % 2 ? PTHREAD_MUTEX_RECURSIVE : PTHREAD_MUTEX_NORMAL,
-                                  each % 3 ? PTHREAD_PRIO_NONE : PTHREAD_PRIO_INHERIT, 0);
+                                  each % 3 ? PTHREAD_PRIO_NONE : PTHREAD_PRIO_INHERIT, 1, 0);
     start(&thread, lock_several, NULL);
     join(&thread);
-    for (int each = 0; each < 8; each++) EQ(pthread_mutex_lock(several[each]), each == 3 ? 0 : EOWNERDEAD);
+    for (int each = 0; each < 8; each++)
+        EQ(pthread_mutex_lock(several[each]), each == 3 ? 0 : EOWNERDEAD);
 }
 
 /* Locking and unlocking a mutex of another kind in between does not disturb the list of robust
  * ones. */
-static pthread_mutex_t plain = PTHREAD_MUTEX_INITIALIZER, recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t plain = PTHREAD_MUTEX_INITIALIZER,
+                       recursive = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static void *mix(void *unused) {
     (void)unused;
     for (int each = 0; each < 8; each++) {
@@ -154,7 +147,8 @@ static void *mix(void *unused) {
 
 CASE(mixed_with_others) {
     struct thread thread;
-    for (int each = 0; each < 8; each++) several[each] = new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0);
+    for (int each = 0; each < 8; each++)
+        several[each] = new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 1, 0);
     start(&thread, mix, NULL);
     join(&thread);
     for (int each = 0; each < 8; each++) EQ(pthread_mutex_lock(several[each]), EOWNERDEAD);
@@ -178,7 +172,7 @@ PART(hold_until_killed) {
 }
 
 static void make_shared(pthread_mutex_t *mutex, int protocol) {
-    pthread_mutex_t *made = new_mutex(PTHREAD_MUTEX_NORMAL, protocol, 1);
+    pthread_mutex_t *made = new_mutex(PTHREAD_MUTEX_NORMAL, protocol, 1, 1);
     memcpy(mutex, made, sizeof *made);
 }
 
@@ -207,7 +201,9 @@ static void killed_while_it_holds(int protocol, int plain_process) {
 CASE(killed_while_it_holds_normal) { killed_while_it_holds(PTHREAD_PRIO_NONE, 0); }
 CASE(killed_while_it_holds_inheriting) { killed_while_it_holds(PTHREAD_PRIO_INHERIT, 0); }
 CASE(killed_plain_process_while_it_holds) { killed_while_it_holds(PTHREAD_PRIO_NONE, 1); }
-CASE(killed_plain_process_while_it_holds_inheriting) { killed_while_it_holds(PTHREAD_PRIO_INHERIT, 1); }
+CASE(killed_plain_process_while_it_holds_inheriting) {
+    killed_while_it_holds(PTHREAD_PRIO_INHERIT, 1);
+}
 
 /* Locks, counts twice and unlocks, until it is killed at an arbitrary instruction. */
 PART(count_until_killed) {
@@ -236,7 +232,8 @@ LONG_CASE(storm_of_kills, 60) {
     struct shared *shared = (struct shared *)memory_file(sizeof *shared, argument);
     pid_t children[MANY];
     make_shared(&shared->mutex, PTHREAD_PRIO_NONE);
-    for (int each = 0; each < MANY; each++) children[each] = run_part("count_until_killed", argument, each % 2);
+    for (int each = 0; each < MANY; each++)
+        children[each] = run_part("count_until_killed", argument, each % 2);
     for (int turn = 0; turn < 80; turn++) {
         int before = GET(shared->stage);
         UNTIL(GET(shared->stage) - before > 20);

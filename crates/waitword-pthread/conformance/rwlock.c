@@ -1,18 +1,17 @@
 /* pthread_rwlock_*: kinds, recursion, return codes, time limits. Sources: POSIX,
  * pthread_rwlock_rdlock(3p), pthread_rwlock_wrlock(3p), pthread_rwlockattr_setkind_np(3). */
-#include "conformance.h"
+#include "objects.h"
 
 static pthread_rwlock_t static_lock = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_rwlock_t static_writers = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
-static const struct timespec negative = {-1, 0}, long_ago = {1, 0}, bad = {0, 1000000000}, bad_too = {0, -1};
-
 static pthread_rwlock_t *new_lock(int kind, int shared) {
     pthread_rwlockattr_t attributes;
     pthread_rwlock_t *lock = (pthread_rwlock_t *)shared_memory(4096);
     memset(lock, 0xa5, sizeof *lock);
     OK(pthread_rwlockattr_init(&attributes));
     OK(pthread_rwlockattr_setkind_np(&attributes, kind));
-    OK(pthread_rwlockattr_setpshared(&attributes, shared ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE));
+    OK(pthread_rwlockattr_setpshared(&attributes,
+                                     shared ? PTHREAD_PROCESS_SHARED : PTHREAD_PROCESS_PRIVATE));
     OK(pthread_rwlock_init(lock, &attributes));
     OK(pthread_rwlockattr_destroy(&attributes));
     return lock;
@@ -106,7 +105,9 @@ static void destroyed_while_held(pthread_rwlock_t *lock, int shared) {
 CASE(static_destroyed_while_held) { destroyed_while_held(&static_lock, 0); }
 CASE(static_writers_destroyed_while_held) { destroyed_while_held(&static_writers, 0); }
 CASE(readers_first_destroyed_while_held) { destroyed_while_held(new_lock(READERS, 0), 0); }
-CASE(writers_strictly_destroyed_while_held) { destroyed_while_held(new_lock(WRITERS_STRICTLY, 0), 0); }
+CASE(writers_strictly_destroyed_while_held) {
+    destroyed_while_held(new_lock(WRITERS_STRICTLY, 0), 0);
+}
 CASE(shared_destroyed_while_held) { destroyed_while_held(new_lock(READERS, 1), 1); }
 
 CASE(static_shares) { shares(&static_lock); }
@@ -305,9 +306,7 @@ static void *timed_write(void *lock) {
     return NULL;
 }
 
-static void no_op(int signal) { (void)signal; }
-
-CASE(timed_ones_get_it_and_bear_signals) {
+CASE(timed_calls_succeed_and_withstand_signals) {
     struct thread threads[4];
     void *(*runs[])(void *) = {timed_read, timed_write, read_it, write_it};
     struct sigaction action = {.sa_handler = no_op};
@@ -363,39 +362,41 @@ CASE(by_priority) {
 static struct {
     pthread_rwlock_t *lock;
     long readers, writers, written, turns;
-} crowd;
+} stress;
 
-static void *of_the_crowd(void *number) {
-    for (long turn = 0; turn < crowd.turns; turn++) {
+static void *lock_repeatedly(void *number) {
+    for (long turn = 0; turn < stress.turns; turn++) {
         struct timespec later = after_ms(CLOCK_REALTIME, FAR_AWAY);
         if ((turn + (long)number) % 4 == 0) {
-            OK(turn % 2 ? pthread_rwlock_wrlock(crowd.lock) : pthread_rwlock_timedwrlock(crowd.lock, &later));
-            EQ(ADD(crowd.writers, 1), 1);
-            EQ(GET(crowd.readers), 0);
-            long before = *(volatile long *)&crowd.written;
+            OK(turn % 2 ? pthread_rwlock_wrlock(stress.lock)
+                        : pthread_rwlock_timedwrlock(stress.lock, &later));
+            EQ(ADD(stress.writers, 1), 1);
+            EQ(GET(stress.readers), 0);
+            long before = *(volatile long *)&stress.written;
             if (turn % 128 == 0) sched_yield();
-            *(volatile long *)&crowd.written = before + 1;
-            ADD(crowd.writers, -1);
+            *(volatile long *)&stress.written = before + 1;
+            ADD(stress.writers, -1);
         } else {
-            if (turn % 8 || pthread_rwlock_tryrdlock(crowd.lock) != 0)
-                OK(turn % 2 ? pthread_rwlock_rdlock(crowd.lock) : pthread_rwlock_timedrdlock(crowd.lock, &later));
-            ADD(crowd.readers, 1);
+            if (turn % 8 || pthread_rwlock_tryrdlock(stress.lock) != 0)
+                OK(turn % 2 ? pthread_rwlock_rdlock(stress.lock)
+                            : pthread_rwlock_timedrdlock(stress.lock, &later));
+            ADD(stress.readers, 1);
             if (turn % 128 == 0) sched_yield();
-            EQ(GET(crowd.writers), 0);
-            ADD(crowd.readers, -1);
+            EQ(GET(stress.writers), 0);
+            ADD(stress.readers, -1);
         }
-        OK(pthread_rwlock_unlock(crowd.lock));
+        OK(pthread_rwlock_unlock(stress.lock));
     }
     return NULL;
 }
 
 static void excludes(pthread_rwlock_t *lock) {
     struct thread threads[6];
-    crowd.lock = lock;
-    crowd.turns = 6000;
-    for (long each = 0; each < 6; each++) start(&threads[each], of_the_crowd, (void *)each);
+    stress.lock = lock;
+    stress.turns = 6000;
+    for (long each = 0; each < 6; each++) start(&threads[each], lock_repeatedly, (void *)each);
     for (int each = 0; each < 6; each++) join(&threads[each]);
-    EQ(crowd.written, 6 * 6000 / 4);
+    EQ(stress.written, 6 * 6000 / 4);
     OK(pthread_rwlock_destroy(lock));
 }
 
@@ -427,15 +428,16 @@ static void *patient(void *lock) {
     return NULL;
 }
 
-static void bears_the_impatient(pthread_rwlock_t *lock) {
+static void withstands_timeouts(pthread_rwlock_t *lock) {
     struct thread threads[6];
-    for (int each = 0; each < 6; each++) start(&threads[each], each % 2 ? impatient : patient, lock);
+    for (int each = 0; each < 6; each++)
+        start(&threads[each], each % 2 ? impatient : patient, lock);
     for (int each = 0; each < 6; each++) join(&threads[each]);
     EQ(elsewhere(try_write, lock), 0);
 }
 
-CASE(static_bears_the_impatient) { bears_the_impatient(&static_lock); }
-CASE(writers_strictly_bears_the_impatient) { bears_the_impatient(new_lock(WRITERS_STRICTLY, 0)); }
+CASE(static_withstands_timeouts) { withstands_timeouts(&static_lock); }
+CASE(writers_strictly_withstands_timeouts) { withstands_timeouts(new_lock(WRITERS_STRICTLY, 0)); }
 
 /* The writer that got the lock last frees it while readers are still in their unlocks. */
 static void *write_and_free(void *lock) {

@@ -1,9 +1,7 @@
 /* sem_*: unnamed and named. Sources: POSIX, sem_wait(3), sem_post(3), sem_init(3), sem_open(3),
  * sem_overview(7). */
-#include "conformance.h"
+#include "objects.h"
 #include <sys/stat.h>
-
-static const struct timespec negative = {-1, 0}, long_ago = {1, 0}, bad = {0, 1000000000}, bad_too = {0, -1};
 
 static sem_t *new_sem(int shared, unsigned value) {
     sem_t *sem = shared ? (sem_t *)shared_memory(4096) : (sem_t *)malloc(sizeof *sem);
@@ -85,7 +83,8 @@ static void keeps_time(sem_t *sem) {
     OK(sem_post(sem));
     /* POSIX requires no check of a time that is not needed; the clock is another matter. */
     ANSWER("bad-time-not-needed", "%s", sem_timedwait(sem, &bad) == 0 ? "0" : error_name(errno));
-    ANSWER("bad-clock-not-needed", "%s", sem_clockwait(sem, 77, &negative) == 0 ? "0" : error_name(errno));
+    ANSWER("bad-clock-not-needed", "%s",
+           sem_clockwait(sem, 77, &negative) == 0 ? "0" : error_name(errno));
 }
 
 CASE(private_keeps_time) { keeps_time(new_sem(0, 0)); }
@@ -98,18 +97,9 @@ struct line {
     int how, served;
 };
 
-static int wait_for(sem_t *sem, int how) {
-    struct timespec later;
-    switch (how) {
-    case 0: return sem_wait(sem);
-    case 1: later = after_ms(CLOCK_REALTIME, FAR_AWAY); return sem_timedwait(sem, &later);
-    default: later = after_ms(CLOCK_MONOTONIC, FAR_AWAY); return sem_clockwait(sem, CLOCK_MONOTONIC, &later);
-    }
-}
-
-static void *stand_in(void *pointer) {
+static void *wait_in_line(void *pointer) {
     struct line *line = (struct line *)pointer;
-    OK(wait_for(line->sem, line->how));
+    OK(sem_wait_by(line->how, line->sem));
     ADD(line->served, 1);
     return NULL;
 }
@@ -117,7 +107,7 @@ static void *stand_in(void *pointer) {
 static void serves_one_by_one(sem_t *sem) {
     struct thread threads[6];
     struct line lines[3] = {{sem, 0, 0}, {sem, 1, 0}, {sem, 2, 0}};
-    for (int each = 0; each < 6; each++) start(&threads[each], stand_in, &lines[each % 3]);
+    for (int each = 0; each < 6; each++) start(&threads[each], wait_in_line, &lines[each % 3]);
     for (int each = 0; each < 6; each++) until_asleep(&threads[each]);
     EQ(value_of(sem), 0);
     for (int turn = 1; turn <= 6; turn++) {
@@ -148,7 +138,7 @@ struct interrupted {
 
 static void *be_interrupted(void *pointer) {
     struct interrupted *one = (struct interrupted *)pointer;
-    int result = wait_for(one->sem, one->how);
+    int result = sem_wait_by(one->how, one->sem);
     one->error = result == -1 ? errno : 0;
     SET(one->returned, 1);
     return NULL;
@@ -357,10 +347,10 @@ static void *wait_and_free(void *pointer) {
     return NULL;
 }
 
-CASE(freed_by_who_was_let_through) {
+CASE(freed_by_the_woken_waiter) {
     for (int turn = 0; turn < 300; turn++) {
         struct thread thread;
-        sem_t *sem = (sem_t *)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        sem_t *sem = new_page();
         OK(sem_init(sem, 0, 0));
         start(&thread, wait_and_free, sem);
         if (turn % 2) UNTIL(GET(thread.id) != 0);
@@ -399,7 +389,10 @@ CASE(named_counts) {
 CASE(named_answers) {
     EQ_ERRNO(sem_open("/", O_CREAT, 0600, 1) == SEM_FAILED ? -1 : 0, EINVAL);
     EQ_ERRNO(sem_open("/a/b", O_CREAT, 0600, 1) == SEM_FAILED ? -1 : 0, EINVAL);
-    EQ_ERRNO(sem_open(own_name("big"), O_CREAT, 0600, (unsigned)SEM_VALUE_MAX + 1) == SEM_FAILED ? -1 : 0, EINVAL);
+    EQ_ERRNO(sem_open(own_name("big"), O_CREAT, 0600, (unsigned)SEM_VALUE_MAX + 1) == SEM_FAILED
+                 ? -1
+                 : 0,
+             EINVAL);
     sem_t fake;
     memset(&fake, 0, sizeof fake);
     EQ_ERRNO(sem_close(&fake), EINVAL);

@@ -1,7 +1,7 @@
 /* Process-shared objects: between forked processes, and with processes that run another program,
  * with and without the drop-in. Sources: POSIX, pthread_mutexattr_setpshared(3p),
  * pthread_condattr_setpshared(3p), sem_init(3). */
-#include "conformance.h"
+#include "objects.h"
 
 struct shared {
     pthread_mutex_t mutex;
@@ -16,32 +16,15 @@ struct shared {
     long counts[6];
 };
 
-static void make_mutex(pthread_mutex_t *mutex, int type, int protocol) {
-    pthread_mutexattr_t attributes;
-    OK(pthread_mutexattr_init(&attributes));
-    OK(pthread_mutexattr_settype(&attributes, type));
-    OK(pthread_mutexattr_setprotocol(&attributes, protocol));
-    OK(pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED));
-    OK(pthread_mutex_init(mutex, &attributes));
-}
-
-static void make_cond(pthread_cond_t *cond, clockid_t clock) {
-    pthread_condattr_t attributes;
-    OK(pthread_condattr_init(&attributes));
-    OK(pthread_condattr_setclock(&attributes, clock));
-    OK(pthread_condattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED));
-    OK(pthread_cond_init(cond, &attributes));
-}
-
 static struct shared *make(char argument[16], int parties) {
     struct shared *shared = (struct shared *)memory_file(sizeof *shared, argument);
     pthread_rwlockattr_t rwlock;
     pthread_barrierattr_t barrier;
-    make_mutex(&shared->mutex, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE);
-    make_mutex(&shared->recursive, PTHREAD_MUTEX_RECURSIVE, PTHREAD_PRIO_NONE);
-    make_mutex(&shared->inheriting, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT);
-    make_cond(&shared->cond, CLOCK_REALTIME);
-    make_cond(&shared->monotonic, CLOCK_MONOTONIC);
+    init_mutex(&shared->mutex, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0, 1);
+    init_mutex(&shared->recursive, PTHREAD_MUTEX_RECURSIVE, PTHREAD_PRIO_NONE, 0, 1);
+    init_mutex(&shared->inheriting, PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 0, 1);
+    init_cond(&shared->cond, CLOCK_REALTIME, 1);
+    init_cond(&shared->monotonic, CLOCK_MONOTONIC, 1);
     OK(pthread_rwlockattr_init(&rwlock));
     OK(pthread_rwlockattr_setpshared(&rwlock, PTHREAD_PROCESS_SHARED));
     OK(pthread_rwlock_init(&shared->rwlock, &rwlock));
@@ -60,7 +43,8 @@ enum { TURNS = 2000 };
 static void work(struct shared *shared) {
     for (int turn = 0; turn < TURNS; turn++) {
         struct timespec later = after_ms(CLOCK_REALTIME, FAR_AWAY);
-        OK(turn % 2 ? pthread_mutex_lock(&shared->mutex) : pthread_mutex_timedlock(&shared->mutex, &later));
+        OK(turn % 2 ? pthread_mutex_lock(&shared->mutex)
+                    : pthread_mutex_timedlock(&shared->mutex, &later));
         *(volatile long *)&shared->counts[0] += 1;
         OK(pthread_mutex_unlock(&shared->mutex));
         OK(pthread_mutex_lock(&shared->recursive));
@@ -93,7 +77,8 @@ PART(work_too) { work((struct shared *)map_memory_file(sizeof(struct shared))); 
 static void all_work(struct shared *shared, const pid_t *others, int how_many) {
     work(shared);
     for (int each = 0; each < how_many; each++) EQ(end_of(others[each]), 0);
-    for (int each = 0; each < 6; each++) EQ(shared->counts[each], (how_many + 1) * TURNS / (each == 3 ? 4 : 1));
+    for (int each = 0; each < 6; each++)
+        EQ(shared->counts[each], (how_many + 1) * TURNS / (each == 3 ? 4 : 1));
     OK(pthread_barrier_destroy(&shared->barrier));
     OK(pthread_rwlock_destroy(&shared->rwlock));
     OK(pthread_mutex_destroy(&shared->mutex));
@@ -190,7 +175,8 @@ CASE(broadcast_to_processes) {
     char argument[16];
     struct shared *shared = make(argument, 2);
     pid_t others[MANY];
-    for (int each = 0; each < MANY; each++) others[each] = run_part("wait_for_broadcast", argument, each % 2);
+    for (int each = 0; each < MANY; each++)
+        others[each] = run_part("wait_for_broadcast", argument, each % 2);
     UNTIL(GET(shared->here) == MANY);
     OK(pthread_mutex_lock(&shared->mutex));
     shared->stage = 1;

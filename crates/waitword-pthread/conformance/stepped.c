@@ -4,7 +4,7 @@
  * pthread_cond_wait(3p), pthread_cancel(3p).
  *
  * Only on x86-64. `lost_wakeup.c` makes its delays in the same way. */
-#include "conformance.h"
+#include "objects.h"
 
 #ifdef __x86_64__
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -137,7 +137,7 @@ static void *help(void *unused) {
     return NULL;
 }
 
-LONG_CASE(posts_to_who_waits, 60) {
+LONG_CASE(posts_to_waiters, 60) {
     struct thread helper;
     handle_steps(post_own);
     OK(sem_init(&own, 0, 0));
@@ -218,7 +218,8 @@ static void tickets_and_cancels(pthread_mutex_t *with) {
         struct thread threads[MANY];
         int ended = 0, cancelled = 0;
         gate.tickets = gate.passed = 0;
-        for (long each = 0; each < MANY; each++) start(&threads[each], take_ticket, (void *)(each + turn * MANY));
+        for (long each = 0; each < MANY; each++)
+            start(&threads[each], take_ticket, (void *)(each + turn * MANY));
         for (int each = 0; each < MANY; each++) {
             if (turn % 2) pause_ms(1);
             OK(pthread_mutex_lock(with));
@@ -244,22 +245,17 @@ static void tickets_and_cancels(pthread_mutex_t *with) {
     OK(pthread_mutex_destroy(with));
 }
 
-static pthread_mutex_t *new_mutex(int protocol, int robust, int shared) {
-    static pthread_mutex_t made;
-    pthread_mutexattr_t attributes;
-    OK(pthread_mutexattr_init(&attributes));
-    OK(pthread_mutexattr_setprotocol(&attributes, protocol));
-    OK(pthread_mutexattr_setrobust(&attributes, robust));
-    OK(pthread_mutexattr_setpshared(&attributes, shared));
-    OK(pthread_mutex_init(&made, &attributes));
-    return &made;
-}
-
 LONG_CASE(cancels_in_between, 60) { tickets_and_cancels(&mutex); }
 LONG_CASE(cancels_in_between_recursive, 60) { tickets_and_cancels(&recursive); }
-LONG_CASE(cancels_in_between_inheriting, 60) { tickets_and_cancels(new_mutex(PTHREAD_PRIO_INHERIT, 0, 0)); }
-LONG_CASE(cancels_in_between_robust, 60) { tickets_and_cancels(new_mutex(PTHREAD_PRIO_NONE, 1, 0)); }
-LONG_CASE(cancels_in_between_shared, 60) { tickets_and_cancels(new_mutex(PTHREAD_PRIO_NONE, 0, 1)); }
+LONG_CASE(cancels_in_between_inheriting, 60) {
+    tickets_and_cancels(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT, 0, 0));
+}
+LONG_CASE(cancels_in_between_robust, 60) {
+    tickets_and_cancels(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 1, 0));
+}
+LONG_CASE(cancels_in_between_shared, 60) {
+    tickets_and_cancels(new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE, 0, 1));
+}
 
 /* The woken thread frees everything while the one that woke it is delayed at any instruction of
  * the signal and the unlock. */
@@ -293,8 +289,7 @@ LONG_CASE(freed_in_between, 60) {
     handle_steps(nap);
     for (int turn = 0; turn < 4 * turns; turn++) {
         struct thread waker;
-        freed = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        CHECK(freed != MAP_FAILED);
+        freed = new_page();
         if (turn % 2) {
             OK(pthread_mutex_init(&freed->mutex, NULL));
             OK(pthread_cond_init(&freed->cond, NULL));
@@ -331,9 +326,11 @@ static void *come(void *to_the_mutex) {
     while (!GET(stop)) {
         sched_yield();
         if (!GET(comes)) continue;
-        int result = to_the_mutex ? pthread_mutex_trylock(&first_mutex) : pthread_rwlock_tryrdlock(&first_lock);
+        int result = to_the_mutex ? pthread_mutex_trylock(&first_mutex)
+                                  : pthread_rwlock_tryrdlock(&first_lock);
         if (result == 0) {
-            OK(to_the_mutex ? pthread_mutex_unlock(&first_mutex) : pthread_rwlock_unlock(&first_lock));
+            OK(to_the_mutex ? pthread_mutex_unlock(&first_mutex)
+                            : pthread_rwlock_unlock(&first_lock));
         } else {
             EQ(result, EBUSY);
         }
@@ -390,8 +387,9 @@ static void renew_lock(int writes) {
 }
 
 static void renew_mutex(int which) {
-    const pthread_mutex_t fresh_ones[] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
-                                          PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP, PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP};
+    const pthread_mutex_t fresh_ones[] = {
+        PTHREAD_MUTEX_INITIALIZER, PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
+        PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP, PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP};
     first_mutex = fresh_ones[which];
 }
 

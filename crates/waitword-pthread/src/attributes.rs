@@ -4,9 +4,37 @@
 use libc::{pthread_barrierattr_t, pthread_condattr_t, pthread_mutexattr_t, pthread_rwlockattr_t};
 use waitword::Preference;
 
+/// The attributes of an object, in glibc's layout. All zeros are the defaults.
+pub(crate) trait Attributes: Copy + Default {
+    /// C's type, which has a union of bytes and of a number.
+    type InC;
+
+    /// Reads the attributes behind the pointer; the defaults if it is NULL.
+    ///
+    /// # Safety
+    /// NULL, or attributes that glibc has initialised.
+    unsafe fn read(attributes: *const Self::InC) -> Self {
+        const {
+            assert!(size_of::<Self>() == size_of::<Self::InC>());
+            assert!(align_of::<Self>() <= align_of::<Self::InC>());
+        }
+        if attributes.is_null() {
+            return Self::default();
+        }
+        // SAFETY: not NULL, so by this function's contract bytes that glibc has written, as many
+        // as this type has and aligned for it (asserted above); any bytes are numbers.
+        unsafe { attributes.cast::<Self>().read() }
+    }
+}
+
 /// The attributes of a mutex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
 pub(crate) struct MutexAttributes(u32);
+
+impl Attributes for MutexAttributes {
+    type InC = pthread_mutexattr_t;
+}
 
 /// The encoding of the type, the same in attributes and in glibc's mutexes.
 pub(crate) mod mutex_type {
@@ -22,19 +50,6 @@ impl MutexAttributes {
     const INHERIT: u32 = 1 << 28;
     const ROBUST: u32 = 1 << 30;
     const PROCESS_SHARED: u32 = 1 << 31;
-
-    /// Reads the attributes behind the pointer; the defaults if it is NULL.
-    ///
-    /// # Safety
-    /// NULL, or attributes that glibc has initialised.
-    pub(crate) unsafe fn read(attributes: *const pthread_mutexattr_t) -> Self {
-        if attributes.is_null() {
-            return Self(0);
-        }
-        // SAFETY: not NULL, so by this function's contract four bytes that glibc has written, and
-        // C's union aligns them for an `int`.
-        Self(unsafe { attributes.cast::<u32>().read() })
-    }
 
     /// One of [`mutex_type`].
     pub(crate) fn mutex_type(self) -> u32 {
@@ -53,25 +68,17 @@ impl MutexAttributes {
 }
 
 /// The attributes of a condition variable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
 pub(crate) struct CondAttributes(u32);
+
+impl Attributes for CondAttributes {
+    type InC = pthread_condattr_t;
+}
 
 impl CondAttributes {
     const PROCESS_SHARED: u32 = 1;
     const CLOCK: u32 = 2;
-
-    /// Reads the attributes behind the pointer; the defaults if it is NULL.
-    ///
-    /// # Safety
-    /// NULL, or attributes that glibc has initialised.
-    pub(crate) unsafe fn read(attributes: *const pthread_condattr_t) -> Self {
-        if attributes.is_null() {
-            return Self(0);
-        }
-        // SAFETY: not NULL, so by this function's contract four bytes that glibc has written, and
-        // C's union aligns them for an `int`.
-        Self(unsafe { attributes.cast::<u32>().read() })
-    }
 
     pub(crate) fn is_process_shared(self) -> bool {
         self.0 & Self::PROCESS_SHARED != 0
@@ -84,36 +91,22 @@ impl CondAttributes {
 }
 
 /// The attributes of an rwlock: glibc's two numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct RwLockAttributes {
     kind: i32,
     process_shared: i32,
 }
 
-const _: () = assert!(size_of::<RwLockAttributes>() == size_of::<pthread_rwlockattr_t>());
+impl Attributes for RwLockAttributes {
+    type InC = pthread_rwlockattr_t;
+}
 
 impl RwLockAttributes {
     /// glibc's `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`. Its kind 1, "prefer writer",
     /// nevertheless lets readers pass waiting writers, so that reading again while reading cannot
     /// deadlock: here it is treated as 0.
     const PREFER_WRITER_NONRECURSIVE: i32 = 2;
-
-    /// Reads the attributes behind the pointer; the defaults if it is NULL.
-    ///
-    /// # Safety
-    /// NULL, or attributes that glibc has initialised.
-    pub(crate) unsafe fn read(attributes: *const pthread_rwlockattr_t) -> Self {
-        if attributes.is_null() {
-            return Self {
-                kind: 0,
-                process_shared: 0,
-            };
-        }
-        // SAFETY: not NULL, so by this function's contract eight bytes that glibc has written, and
-        // C's union aligns them for a `long`; any bytes are two numbers.
-        unsafe { attributes.cast::<Self>().read() }
-    }
 
     pub(crate) fn preference(self) -> Preference {
         preference_of_kind(self.kind)
@@ -133,13 +126,17 @@ pub(crate) fn preference_of_kind(kind: i32) -> Preference {
     }
 }
 
-/// Whether only the C library can serve a barrier with these attributes: whether it is
-/// process-shared.
-///
-/// # Safety
-/// NULL, or attributes that glibc has initialised.
-pub(crate) unsafe fn barrier_is_the_c_librarys(attributes: *const pthread_barrierattr_t) -> bool {
-    // SAFETY: not NULL, so by this function's contract four bytes that glibc has written, and C's
-    // union aligns them for an `int`.
-    !attributes.is_null() && unsafe { attributes.cast::<i32>().read() } != 0
+/// The attributes of a barrier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct BarrierAttributes(i32);
+
+impl Attributes for BarrierAttributes {
+    type InC = pthread_barrierattr_t;
+}
+
+impl BarrierAttributes {
+    pub(crate) fn is_process_shared(self) -> bool {
+        self.0 != 0
+    }
 }

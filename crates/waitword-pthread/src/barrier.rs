@@ -13,13 +13,14 @@
 //! A barrier has no static initialiser, so each was initialised by `pthread_barrier_init`, here or
 //! in the C library. Memory that is all zeros is a barrier for no threads: `EINVAL`.
 
-use crate::attributes::barrier_is_the_c_librarys;
+use crate::attributes::{Attributes as _, BarrierAttributes};
 use crate::call::{self, Call, Ended};
-use crate::mode;
+use crate::{mode, record};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use libc::{pthread_barrier_t, pthread_barrierattr_t};
 use waitword::{Barrier, Scope};
+use waitword_record::format::Object;
 
 mod glibc {
     use super::{c_int, c_uint, pthread_barrier_t, pthread_barrierattr_t};
@@ -68,6 +69,18 @@ unsafe fn ours<'a>(pointer: *const pthread_barrier_t) -> Option<&'a Barrier> {
     (this.shared.load(Relaxed) == 0 && mode::is_on()).then_some(&this.barrier)
 }
 
+/// The same; also `None` in a process that records waits.
+///
+/// # Safety
+/// As [`ours`].
+#[inline]
+unsafe fn ours_at_once<'a>(pointer: *const pthread_barrier_t) -> Option<&'a Barrier> {
+    // SAFETY: as in `ours`.
+    let this = unsafe { &*pointer.cast::<OurBarrier>() };
+    // Relaxed: as in `ours`.
+    (this.shared.load(Relaxed) == 0 && mode::is_fast()).then_some(&this.barrier)
+}
+
 /// Initialises a barrier for `count` threads: from 1 to 2^31 - 2, as with glibc. Source: POSIX
 /// `pthread_barrier_init`.
 #[unsafe(no_mangle)]
@@ -77,7 +90,8 @@ pub unsafe extern "C-unwind" fn pthread_barrier_init(
     count: c_uint,
 ) -> c_int {
     // SAFETY: NULL or initialised attributes, by POSIX's contract.
-    if !mode::is_on() || unsafe { barrier_is_the_c_librarys(attributes) } {
+    let wanted = unsafe { BarrierAttributes::read(attributes) };
+    if !mode::is_on() || wanted.is_process_shared() {
         // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
         return unsafe { glibc::pthread_barrier_init(pointer, attributes, count) };
     }
@@ -87,11 +101,7 @@ pub unsafe extern "C-unwind" fn pthread_barrier_init(
     let Ok(barrier) = Barrier::try_with_scope(count, Scope::Private) else {
         return libc::EINVAL;
     };
-    let made = OurBarrier {
-        _in_round_count: [0; 3],
-        shared: AtomicU32::new(0),
-        barrier,
-    };
+    let made = OurBarrier { _in_round_count: [0; 3], shared: AtomicU32::new(0), barrier };
     // SAFETY: memory for a barrier that is not in use, by POSIX's contract; `OurBarrier` is no
     // larger and has no larger alignment (asserted above).
     unsafe { pointer.cast::<OurBarrier>().write(made) };
@@ -116,6 +126,9 @@ pub unsafe extern "C-unwind" fn pthread_barrier_destroy(pointer: *mut pthread_ba
 /// A thread that leaves in the middle has not arrived, unless the other threads have already been
 /// released.
 fn wait(barrier: &Barrier) -> c_int {
+    if barrier.count() == 0 {
+        return libc::EINVAL;
+    }
     let work = |call: &Call| match barrier.wait_until(call.until(None)) {
         Some(result) if result.is_leader() => Ended::with(SERIAL_THREAD),
         Some(_) => Ended::with(0),
@@ -129,10 +142,15 @@ fn wait(barrier: &Barrier) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_barrier_wait(pointer: *mut pthread_barrier_t) -> c_int {
     // SAFETY: a barrier that exists during this call, by POSIX's contract.
-    match unsafe { ours(pointer) } {
-        Some(barrier) if barrier.count() == 0 => libc::EINVAL,
+    match unsafe { ours_at_once(pointer) } {
         Some(barrier) => wait(barrier),
-        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
-        None => unsafe { glibc::pthread_barrier_wait(pointer) },
+        // SAFETY: the same; otherwise this forwards POSIX's contract to the function of the same
+        // name.
+        None => record::otherwise(Object::Barrier, pointer, &|| unsafe {
+            match ours(pointer) {
+                Some(barrier) => wait(barrier),
+                None => glibc::pthread_barrier_wait(pointer),
+            }
+        }),
     }
 }

@@ -33,26 +33,22 @@
 //! unwound, and no other instructions.) The functions that `run` calls do not unwind: an exception
 //! that a handler lets out stops at `run` (`leave/exception.rs`).
 
-use crate::cancel::{self, Thread};
-use crate::leave;
+use crate::thread::{OpenCall, Thread};
+use crate::{cancel, leave};
 use core::cell::Cell;
 use core::ffi::c_int;
-use core::ptr::null;
 use core::sync::atomic::{Ordering, compiler_fence};
 use waitword::Deadline;
 use waitword::abi_support::{Interrupter, SetAside};
 
 /// One call of one of our functions.
 pub(crate) struct Call {
-    /// The call that was interrupted by the signal handler that made this one.
-    outer: *const Call,
+    open: OpenCall,
     thread: *const Thread,
-    by: *const Interrupter,
     /// The outer call's waits, which are suspended meanwhile.
     aside: Cell<Option<SetAside>>,
-    is_left: Cell<bool>,
     was_asynchronous: bool,
-    was_allowed: bool,
+    was_enabled: bool,
     is_point: bool,
 }
 
@@ -73,33 +69,25 @@ pub(crate) struct Ended {
     /// The number to return to the C caller.
     pub(crate) number: c_int,
     /// Whether the wait may have ended because of a request, which is acted on first.
-    pub(crate) asked: bool,
+    pub(crate) requested: bool,
     /// Whether the work is repeated if there was no request.
-    pub(crate) again: bool,
+    pub(crate) retry: bool,
 }
 
 impl Ended {
     /// Ended with this result.
     pub(crate) fn with(number: c_int) -> Self {
-        Self {
-            number,
-            asked: false,
-            again: false,
-        }
+        Self { number, requested: false, retry: false }
     }
 
     /// Whether the call achieved its purpose.
     pub(crate) fn is_done(self) -> bool {
-        self.number == 0 && !self.again
+        self.number == 0 && !self.retry
     }
 
     /// Ended because another thread seems to have requested cancellation.
-    pub(crate) fn as_asked() -> Self {
-        Self {
-            number: 0,
-            asked: true,
-            again: true,
-        }
+    pub(crate) fn by_request() -> Self {
+        Self { number: 0, requested: true, retry: true }
     }
 }
 
@@ -114,17 +102,13 @@ impl Call {
     /// The interrupter that ends its waits.
     #[inline]
     pub(crate) fn interrupter(&self) -> &Interrupter {
-        // SAFETY: it lies in the calling thread's storage, or in memory that is never freed; and a
-        // call is used only by its own thread.
-        unsafe { &*self.by }
+        self.open.interrupter()
     }
 
     /// Whether the call is to be left.
     #[inline]
-    pub(crate) fn is_left(&self) -> bool {
-        // A handler may write it between any two instructions.
-        compiler_fence(Ordering::SeqCst);
-        self.is_left.get()
+    fn is_left(&self) -> bool {
+        self.open.is_left()
     }
 
     /// Whether its thread can be cancelled at any instruction, outside of calls.
@@ -132,53 +116,44 @@ impl Call {
         self.was_asynchronous
     }
 
-    /// Marks the call to be left, on behalf of one of its thread's signal handlers.
-    pub(crate) fn leave(&self) {
-        self.is_left.set(true);
-        self.interrupter().leave();
-    }
-
     /// The deadline of a wait, brought forward when the call is to be left.
     #[inline]
     pub(crate) fn until(&self, deadline: Option<&Deadline>) -> Deadline {
         // SAFETY: the interrupter outlives the call, whose waits are this thread's.
-        unsafe {
-            self.interrupter()
-                .bring_forward(deadline, self.was_asynchronous)
-        }
+        unsafe { self.interrupter().bring_forward(deadline, self.was_asynchronous) }
     }
 
     /// The result of a wait [until](Self::until) such a deadline.
     pub(crate) fn ended(&self, number: c_int) -> Ended {
-        let by_request = number == libc::ETIMEDOUT
+        let is_requested = number == libc::ETIMEDOUT
             && self.was_asynchronous
             && !self.is_left()
             && self.interrupter().is_asked();
-        match by_request {
-            true => Ended::as_asked(),
+        match is_requested {
+            true => Ended::by_request(),
             false => Ended::with(number),
         }
     }
 
     #[inline(always)]
     fn begin(&self) {
-        self.thread().call.set(self);
+        self.thread().call.set(&self.open);
         compiler_fence(Ordering::SeqCst);
     }
 
     #[inline(always)]
     fn end(&self) {
         compiler_fence(Ordering::SeqCst);
-        self.thread().call.set(self.outer);
+        self.thread().call.set(self.open.outer);
         compiler_fence(Ordering::SeqCst);
     }
 
     /// Restores how the thread acts on requests. It acts on a pending one at once if its type is
     /// asynchronous. It may be unwound from here.
     #[inline(always)]
-    fn put_off_no_longer(&self) {
-        cancel::allow(self.was_allowed);
-        cancel::defer_no_longer(self.was_asynchronous);
+    fn restore_cancellation(&self) {
+        cancel::restore_state(self.was_enabled);
+        cancel::restore_type(self.was_asynchronous);
     }
 
     /// The call has ended: restores the state from before. From here the thread may be unwound.
@@ -187,14 +162,14 @@ impl Call {
         if let Some(aside) = self.aside.take() {
             self.interrupter().take_up(aside);
         }
-        self.put_off_no_longer();
+        self.restore_cancellation();
     }
 
     /// Undoes [`step_out`](Self::step_out): the call continues.
     #[inline(always)]
     fn step_in(&self) {
-        if self.was_allowed {
-            cancel::forbid();
+        if self.was_enabled {
+            cancel::disable();
         }
         cancel::defer();
         self.set_aside();
@@ -202,7 +177,7 @@ impl Call {
 
     #[inline(always)]
     fn set_aside(&self) {
-        if !self.outer.is_null() {
+        if !self.open.outer.is_null() {
             self.aside.set(Some(self.interrupter().set_aside()));
         }
     }
@@ -238,20 +213,6 @@ impl Call {
             }
         });
     }
-}
-
-/// The call in whose middle the calling thread is, or the code that its signal handler has
-/// interrupted. Null: none.
-#[inline]
-pub(crate) fn current() -> *const Call {
-    // SAFETY: it is the calling thread's.
-    unsafe { &*Thread::this() }.call.get()
-}
-
-/// The thread has left all its calls in a way of its own.
-pub(crate) fn forget_all() {
-    // SAFETY: it is the calling thread's.
-    unsafe { &*Thread::this() }.call.set(null());
 }
 
 /// Runs `work` as a call. If a handler leaves it, `undo` releases what it took.
@@ -292,26 +253,24 @@ fn run_as<W: Fn(&Call) -> Ended, U: Fn(Ended)>(kind: Kind, work: W, undo: U) -> 
         cancel::test();
     }
     let call = Call {
-        outer: thread.call.get(),
+        open: OpenCall::new(thread.call.get(), by),
         thread,
-        by,
         aside: Cell::new(None),
-        is_left: Cell::new(false),
         was_asynchronous,
         // For a call that does not wait this is not worth the time as long as no thread was ever
         // cancelled: the first request would have to arrive in the middle of the call.
-        was_allowed: (kind != Kind::Through || cancel::was_ever_asked()) && cancel::forbid(),
+        was_enabled: (kind != Kind::Through || cancel::was_ever_requested()) && cancel::disable(),
         is_point,
     };
     call.set_aside();
     call.begin();
     let ended = loop {
         let ended = work_of(&work, &call);
-        if !ended.asked || call.is_left() {
+        if !ended.requested || call.is_left() {
             break ended;
         }
         call.act();
-        if !ended.again {
+        if !ended.retry {
             break ended;
         }
     };
@@ -342,7 +301,7 @@ fn leave_for<U: Fn(Ended)>(call: &Call, ended: Ended, undo: &U) {
     call.end();
     call.interrupter().has_left();
     call.step_out();
-    leave::go();
+    leave::depart();
 }
 
 #[inline(never)]

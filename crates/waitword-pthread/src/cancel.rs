@@ -23,17 +23,15 @@
 //! system call (`waitword`'s `lock/interrupter.rs`).
 //!
 //! In the middle of a call of ours no request is acted on, not even by a cancellation point of the
-//! C library's in a signal handler: the thread's cancellation state is "disabled" ([`forbid`]).
+//! C library's in a signal handler: the thread's cancellation state is "disabled" ([`disable`]).
 
-mod records;
-
+use crate::{interrupters, thread};
 use core::ffi::c_int;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, Ordering};
 use libc::pthread_t;
-pub(crate) use records::Thread;
 
-pub(crate) mod glibc {
+mod glibc {
     use super::{c_int, pthread_t};
 
     crate::real::real! {
@@ -57,7 +55,7 @@ const ASYNCHRONOUS: c_int = 1;
 static EVER_ASYNCHRONOUS: AtomicBool = AtomicBool::new(false);
 /// Whether cancellation of any thread of this process has ever been requested. Usually it has not,
 /// and then there is nothing to test.
-static EVER_ASKED: AtomicBool = AtomicBool::new(false);
+static EVER_REQUESTED: AtomicBool = AtomicBool::new(false);
 
 /// Whether the calling thread may have the asynchronous type.
 #[inline]
@@ -74,7 +72,7 @@ pub(crate) fn defer() -> bool {
 
 /// Makes it asynchronous again. A pending request is acted on at once.
 #[inline]
-pub(crate) fn defer_no_longer(was_asynchronous: bool) {
+pub(crate) fn restore_type(was_asynchronous: bool) {
     if was_asynchronous {
         change_type(ASYNCHRONOUS);
     }
@@ -92,7 +90,7 @@ fn change_type(to: c_int) -> c_int {
 
 /// From here on the calling thread acts on no request; returns whether it did so before.
 #[inline]
-pub(crate) fn forbid() -> bool {
+pub(crate) fn disable() -> bool {
     let mut old = ENABLED;
     // SAFETY: `old` is a place for the state. A thread is never unwound from here.
     unsafe { pthread_setcancelstate(DISABLED, &raw mut old) };
@@ -102,8 +100,8 @@ pub(crate) fn forbid() -> bool {
 /// The thread acts on requests again, if it did before. With the asynchronous type it does so at
 /// once.
 #[inline]
-pub(crate) fn allow(was_allowed: bool) {
-    if was_allowed {
+pub(crate) fn restore_state(was_enabled: bool) {
+    if was_enabled {
         // SAFETY: the C library accepts a null pointer for the old state. If the thread is unwound,
         // no frame of ours between here and the C caller has anything to be dropped.
         unsafe { pthread_setcancelstate(ENABLED, null_mut()) };
@@ -112,16 +110,16 @@ pub(crate) fn allow(was_allowed: bool) {
 
 /// Whether cancellation of any thread was ever requested.
 #[inline]
-pub(crate) fn was_ever_asked() -> bool {
+pub(crate) fn was_ever_requested() -> bool {
     // Relaxed: a request that must be seen was made before something else that this thread has
     // seen.
-    EVER_ASKED.load(Ordering::Relaxed)
+    EVER_REQUESTED.load(Ordering::Relaxed)
 }
 
 /// Acts on a pending request.
 #[inline]
 pub(crate) fn test() {
-    if was_ever_asked() {
+    if was_ever_requested() {
         // SAFETY: if it unwinds the thread, no frame of ours between here and the C caller has
         // anything to be dropped.
         unsafe { pthread_testcancel() };
@@ -131,12 +129,12 @@ pub(crate) fn test() {
 /// Requests cancellation of a thread. Source: POSIX `pthread_cancel`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_cancel(thread: pthread_t) -> c_int {
-    EVER_ASKED.store(true, Ordering::Relaxed);
+    EVER_REQUESTED.store(true, Ordering::Relaxed);
     // SAFETY: forwards this function's own contract. The target may be the calling thread, which is
     // unwound from here if its type is asynchronous: this frame has nothing to be dropped.
     let answer = unsafe { glibc::pthread_cancel(thread) };
     if answer == 0 {
-        records::interrupt(thread);
+        interrupters::interrupt(thread);
     }
     answer
 }
@@ -146,7 +144,7 @@ pub unsafe extern "C-unwind" fn pthread_cancel(thread: pthread_t) -> c_int {
 pub unsafe extern "C-unwind" fn pthread_setcanceltype(new: c_int, old: *mut c_int) -> c_int {
     if new == ASYNCHRONOUS {
         // Its waits can be ended from here on.
-        records::make_record();
+        thread::make_interruptible();
         EVER_ASYNCHRONOUS.store(true, Ordering::Relaxed);
     }
     // SAFETY: forwards this function's own contract. If the thread is unwound, this frame has

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   C's caller ► run ► the work ► (signal frame) ► handler ► siglongjmp
-//!                                                 1. notes what it wants
+//!                                                 1. notes how it wants to leave
 //!                                                 2. marks the call to be left: its wait ends
 //!                                                 3. returns to the call, by the signal frame
 //!              ◄──── the work gives up, and releases what it got
@@ -27,12 +27,13 @@
 
 mod exception;
 mod frame;
+mod way_back;
 
-use crate::call::{self, Call};
-use core::cell::{Cell, UnsafeCell};
+use crate::thread::current_call;
 use core::ffi::{c_int, c_void};
 pub(crate) use exception::boundary;
-use frame::SignalFrame;
+pub use way_back::JumpBuffer;
+use way_back::{Departure, defer_end, defer_jump, never, noted, noted_buffer};
 
 mod glibc {
     use super::{JumpBuffer, c_int, c_void};
@@ -47,155 +48,25 @@ mod glibc {
     }
 }
 
-/// What `sigsetjmp` fills in: glibc's `sigjmp_buf`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct JumpBuffer {
-    registers: [usize; 8],
-    has_mask: c_int,
-    mask: [u64; 16],
-}
-
-const _: () = assert!(size_of::<JumpBuffer>() == 200);
-
-/// The action that a handler wants.
-#[derive(Clone, Copy)]
-enum Wish {
-    Exit(*mut c_void),
-    ThreadExit(c_int),
-    /// To the buffer in the note.
-    Jump(c_int),
-    Exception(*mut c_void),
-}
-
-/// The last wish of a thread's handlers. A later one replaces an earlier one: its handler ran while
-/// the call was on its way out.
-struct Note {
-    wish: Cell<Wish>,
-    buffer: UnsafeCell<JumpBuffer>,
-}
-
-thread_local! {
-    // No destructor and a constant initialiser: usable at any point of a thread's life.
-    static NOTE: Note = const {
-        Note {
-            wish: Cell::new(Wish::ThreadExit(0)),
-            buffer: UnsafeCell::new(JumpBuffer {
-                registers: [0; 8],
-                has_mask: 0,
-                mask: [0; 16],
-            }),
+/// Leaves as noted, after the call that was to be left has ended.
+pub(crate) fn depart() {
+    // SAFETY: each forwards the contract of the handler's call. No frame of ours between here and
+    // the C caller has anything to be dropped.
+    unsafe {
+        match noted() {
+            Departure::Exit(value) => pthread_exit(value),
+            Departure::ThreadExit(value) => thrd_exit(value),
+            Departure::Jump(value) => siglongjmp(noted_buffer(), value),
+            Departure::Exception(exception) => exception::raise(exception),
         }
-    };
-}
-
-/// The call that the handler has interrupted, and the way back to it.
-struct Way<'a> {
-    call: &'a Call,
-    frame: SignalFrame,
-}
-
-/// The way back to the call that the caller, a handler, must leave first. `None`: there is none.
-fn way_back(is_beyond: impl FnOnce(*const Call) -> bool) -> Option<Way<'static>> {
-    let call = call::current();
-    if call.is_null() || !is_beyond(call) {
-        return None;
     }
-    let Some(frame) = SignalFrame::above(call.addr()) else {
-        // The thread left its calls earlier, in a way that is not known here.
-        call::forget_all();
-        return None;
-    };
-    // SAFETY: the signal frame was found below the call: the call is in the middle of its work,
-    // which continues in this very thread, and only once this function's caller is gone.
-    let call = unsafe { &*call };
-    Some(Way { call, frame })
-}
-
-impl Way<'_> {
-    /// Takes the way back. The wish must have been noted.
-    fn go(self) -> ! {
-        self.call.leave();
-        // SAFETY: the frame was found. All frames of ours between here and there have nothing to be
-        // dropped, and the handler's frames are abandoned just as by a thread that ends or jumps.
-        unsafe { self.frame.go_back() }
-    }
-}
-
-/// Performs the noted wish, after the call that was to be left has ended.
-pub(crate) fn go() {
-    NOTE.with(|note| {
-        let wish = note.wish.get();
-        // SAFETY: each forwards the contract of the handler's call. No frame of ours between here
-        // and the C caller has anything to be dropped.
-        unsafe {
-            match wish {
-                Wish::Exit(value) => pthread_exit(value),
-                Wish::ThreadExit(value) => thrd_exit(value),
-                Wish::Jump(value) => siglongjmp(note.buffer.get(), value),
-                Wish::Exception(exception) => exception::raise(exception),
-            }
-        }
-    })
-}
-
-/// Notes the wish.
-fn note(wish: Wish) {
-    NOTE.with(|note| note.wish.set(wish));
-}
-
-/// The calling thread is about to end; does not return if that is deferred.
-#[inline(never)]
-fn put_off_end(wish: Wish) {
-    if let Some(way) = way_back(|_| true) {
-        note(wish);
-        frame::forget_cleanups_below(&way.frame);
-        way.go();
-    }
-}
-
-/// The calling thread is about to jump; does not return if that is deferred.
-///
-/// # Safety
-/// The buffer was filled by `setjmp`, in a frame that still exists.
-#[inline]
-unsafe fn put_off_jump(to: *const JumpBuffer, value: c_int) {
-    if !call::current().is_null() {
-        // SAFETY: forwards this function's own contract.
-        unsafe { put_off_jump_from_handler(to, value) }
-    }
-}
-
-/// # Safety
-/// As [`put_off_jump`].
-#[cold]
-#[inline(never)]
-unsafe fn put_off_jump_from_handler(to: *const JumpBuffer, value: c_int) {
-    // SAFETY: a buffer, by this function's contract. (If it was filled without a mask, the rest is
-    // garbage, but it exists, since the type is the same.)
-    let buffer = unsafe { to.read() };
-    let target = frame::stack_pointer_of(&buffer.registers);
-    if let Some(way) = way_back(|call| frame::is_beyond(target, call.addr())) {
-        NOTE.with(|note| {
-            // SAFETY: the note is this thread's, and no other code has borrowed it.
-            unsafe { note.buffer.get().write(buffer) }
-        });
-        note(Wish::Jump(value));
-        way.go();
-    }
-}
-
-/// A function that does not return in the C library has returned.
-fn never() -> ! {
-    // SAFETY: `abort` has no preconditions, and does not return.
-    unsafe { libc::abort() }
 }
 
 /// Ends the calling thread. Source: POSIX `pthread_exit`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
-    if !call::current().is_null() {
-        put_off_end(Wish::Exit(value));
+    if !current_call().is_null() {
+        defer_end(Departure::Exit(value));
     }
     // SAFETY: forwards this function's own contract.
     unsafe { glibc::pthread_exit(value) };
@@ -205,8 +76,8 @@ pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
 /// Ends the calling thread. Source: C11 7.26.5.5.
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn thrd_exit(value: c_int) -> ! {
-    if !call::current().is_null() {
-        put_off_end(Wish::ThreadExit(value));
+    if !current_call().is_null() {
+        defer_end(Departure::ThreadExit(value));
     }
     // SAFETY: forwards this function's own contract.
     unsafe { glibc::thrd_exit(value) };
@@ -221,7 +92,7 @@ macro_rules! jump {
         pub unsafe extern "C-unwind" fn $name(to: *const JumpBuffer, value: c_int) -> ! {
             // SAFETY: forwards this function's own contract.
             unsafe {
-                put_off_jump(to, value);
+                defer_jump(to, value);
                 glibc::$name(to, value);
             }
             never()

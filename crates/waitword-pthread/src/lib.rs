@@ -34,6 +34,27 @@
 //!   Anything longer than a step or two runs in a call (`call.rs`), which is never left in the
 //!   middle.
 //!
+//! # Layers
+//!
+//! **A file uses only files that are listed before it** (`scripts/rooms` checks that):
+//!
+//! | files | contents |
+//! |-------|----------|
+//! | `text`, `real` | a line of text; the C library's own functions |
+//! | `attributes`, `memory` | the C library's attribute objects; what memory is mapped |
+//! | `settings`, `mode` | the environment; how a process is served |
+//! | `summary` | the line at exit |
+//! | `interrupters`, `thread` | all threads' interrupters; the calling thread, its open call |
+//! | `cancel`, `leave` | cancellation; signal handlers that do not return |
+//! | `call` | a call, which is never left in the middle |
+//! | `record` | the recording of waits |
+//! | `syscall` | raw futexes |
+//! | `mutex`, `cond`, `rwlock`, `sem`, `barrier`, `spin`, `once` | the objects (1) |
+//! | `join` | waits for the end of a thread, which are only recorded |
+//! | `c11`, `old_names` | the same functions by other names |
+//!
+//! 1. `object.rs` in a folder of the same name: its bytes, and which library serves it.
+//!
 //! # The C caller's obligations
 //!
 //! An exported function's contract is POSIX's (or C11's) page of that name. For an object this
@@ -49,24 +70,30 @@
 mod attributes;
 pub mod barrier;
 pub mod c11;
-pub mod c11_cond;
 mod call;
 pub mod cancel;
 pub mod cond;
+mod interrupters;
+pub mod join;
 #[cfg(target_arch = "x86_64")]
 pub mod leave;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "leave/elsewhere.rs"]
 mod leave;
+#[cfg(target_arch = "x86_64")]
+mod memory;
 mod mode;
 pub mod mutex;
 pub mod old_names;
 pub mod once;
 mod real;
+mod record;
 pub mod rwlock;
 pub mod sem;
+mod settings;
 pub mod spin;
 mod summary;
 #[cfg(target_arch = "x86_64")]
 pub mod syscall;
 mod text;
+mod thread;

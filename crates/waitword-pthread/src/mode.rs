@@ -7,6 +7,8 @@
 //! | `WAITWORD_MUTEX` | `adaptive`, `throughput`, `wait-wake` | how threads wait for mutexes |
 //! | `WAITWORD_SPIN_NS` | nanoseconds | the longest that a thread stays awake before it sleeps |
 //! | `WAITWORD_SUMMARY` | `1`, or a file | a line at exit (`summary.rs`): on stderr, or appended |
+//! | `WAITWORD_RECORD` | a directory | waits are recorded there (`record.rs`) |
+//! | `WAITWORD_RECORD_NS` | nanoseconds | shorter waits are not recorded |
 //!
 //! An empty value counts as unset. An invalid value is reported with a line on stderr and ignored.
 //!
@@ -23,23 +25,20 @@
 //! |--------|-----------|-------------|
 //! | UNDECIDED | decides | decides |
 //! | ON | yes | yes |
-//! | COUNTING: a summary is requested | yes, out of line | no: locks take the path that counts |
+//! | WATCHED: a summary, a recording | yes, out of line | no: locks take the path that counts |
 //! | OFF | no | no |
 
-mod settings;
-
-use crate::summary;
+use crate::settings::{self, Settings};
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
-use settings::Settings;
 
 const UNDECIDED: u8 = 0;
 const ON: u8 = 1;
 const OFF: u8 = 2;
-const COUNTING: u8 = 3;
+const WATCHED: u8 = 3;
 
 static MODE: AtomicU8 = AtomicU8::new(UNDECIDED);
-/// UNDECIDED, ON or OFF.
+/// UNDECIDED, ON, OFF, or WATCHED in a process that records.
 #[cfg(target_arch = "x86_64")]
 static FUTEXES: AtomicU8 = AtomicU8::new(UNDECIDED);
 
@@ -57,26 +56,46 @@ pub(crate) fn is_fast() -> bool {
     MODE.load(Relaxed) == ON || decided() == ON
 }
 
-/// Whether locks are counted, in a process that has decided.
-pub(crate) fn is_counting() -> bool {
-    MODE.load(Relaxed) == COUNTING
+/// Whether locks are counted or recorded, in a process that has decided.
+pub(crate) fn is_watched() -> bool {
+    MODE.load(Relaxed) == WATCHED
 }
 
 /// Counts one lock.
 #[inline]
 pub(crate) fn count_lock() {
-    if is_counting() {
+    if is_watched() {
         waitword::abi_support::add_locks(1);
     }
 }
 
-/// Whether raw futexes on private words are ours.
+/// Whether raw futexes on private words are known to be ours, and their waits are not recorded.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn serves_futexes() -> bool {
-    FUTEXES.load(Relaxed) == ON || {
-        decided();
-        FUTEXES.load(Relaxed) == ON
+    FUTEXES.load(Relaxed) == ON
+}
+
+/// Who serves raw futexes on private words.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Futexes {
+    Ours,
+    /// Ours, in a process that records.
+    Recorded,
+    TheKernels,
+}
+
+/// See [`Futexes`]. Decides, if the process has not.
+#[cfg(target_arch = "x86_64")]
+#[cold]
+pub(crate) fn futexes() -> Futexes {
+    let mode = decided();
+    match FUTEXES.load(Relaxed) {
+        ON => Futexes::Ours,
+        WATCHED if mode == WATCHED => Futexes::Recorded,
+        WATCHED => Futexes::Ours,
+        _ => Futexes::TheKernels,
     }
 }
 
@@ -107,23 +126,20 @@ type Text = *const c_char;
 
 fn decide() -> u8 {
     let settings = Settings::read();
-    let mode = match (settings.is_on, settings.summary) {
-        (false, _) => OFF,
-        (true, None) => ON,
-        (true, Some(place)) => {
-            waitword::stats::enable();
-            summary::ask(place);
-            COUNTING
-        }
+    let mode = match (settings.is_on, settings.summary, settings.record) {
+        (false, ..) => OFF,
+        (true, None, None) => ON,
+        (true, ..) => WATCHED,
     };
     if settings.is_on {
         settings.apply();
     }
     #[cfg(target_arch = "x86_64")]
     FUTEXES.store(
-        match settings.is_on && settings.futexes {
-            true => ON,
-            false => OFF,
+        match (settings.is_on && settings.futexes, mode) {
+            (false, _) => OFF,
+            (true, WATCHED) => WATCHED,
+            (true, _) => ON,
         },
         Relaxed,
     );

@@ -14,13 +14,14 @@
 //! only initialises a mutex.
 
 use crate::call::{self, Call, Ended};
-use crate::mode;
+use crate::{mode, record};
 use core::cell::Cell;
 use core::ffi::c_int;
 use libc::pthread_once_t;
-use waitword::Once;
-use waitword::abi_support::{OnceRun, begin_executing};
+use waitword::abi_support::{OnceHooks as _, OnceRun};
+use waitword::{Once, OnceState};
 use waitword_abi::once::take_turn;
+use waitword_record::format::Object;
 
 /// The routine to be called once.
 pub(crate) type Routine = unsafe extern "C-unwind" fn();
@@ -61,15 +62,26 @@ extern "C-unwind" fn call_routine(
     control: *mut pthread_once_t,
     routine: Option<Routine>,
 ) -> c_int {
-    if !mode::is_on() {
+    match mode::is_fast() {
+        true => call_here(once, routine),
+        false if mode::is_on() => match once.state() {
+            OnceState::InProgress => {
+                record::waiting(Object::Once, control, || call_here(once, routine))
+            }
+            _ => call_here(once, routine),
+        },
         // SAFETY: only `pthread_once` calls this, with its own arguments: POSIX's contract for that
         // call holds.
-        return unsafe { glibc::pthread_once(control, routine) };
+        false => unsafe { glibc::pthread_once(control, routine) },
     }
+}
+
+#[inline(always)]
+fn call_here(once: &Once, routine: Option<Routine>) -> c_int {
     let Some(routine) = routine else {
         return libc::EINVAL;
     };
-    let work = |call: &Call| match begin_executing(once, Some(&call.until(None))) {
+    let work = |call: &Call| match once.begin_executing(Some(&call.until(None))) {
         Ok(Some(run)) => {
             // SAFETY: a function that the C caller wants called.
             take_turn(run, || call.outside(|| unsafe { routine() }), give_up);

@@ -23,10 +23,7 @@ pub(crate) struct Real {
 
 impl Real {
     pub(crate) const fn new(name: &'static CStr) -> Self {
-        Self {
-            name,
-            address: AtomicPtr::new(null_mut()),
-        }
+        Self { name, address: AtomicPtr::new(null_mut()) }
     }
 
     /// The function's address.

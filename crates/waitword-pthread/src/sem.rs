@@ -12,13 +12,14 @@
 
 use crate::call::{self, Call, Ended};
 use crate::cancel;
-use crate::mode;
+use crate::{mode, record};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use libc::{clockid_t, sem_t, timespec};
-use waitword::abi_support::{CancellableSemaphore as _, PostedTo, SemaphoreHalves as _};
+use waitword::abi_support::{PostedTo, SemaphoreHooks as _};
 use waitword::{Deadline, Error, Scope, Semaphore};
-use waitword_abi::{Number, clock, deadline};
+use waitword_abi::{Number, deadline_on};
+use waitword_record::format::Object;
 
 mod glibc {
     use super::{c_int, c_uint, clockid_t, sem_t, timespec};
@@ -58,6 +59,18 @@ impl Sem {
         // Relaxed: written before the semaphore was published.
         (this.private.load(Relaxed) == 0 && mode::is_on()).then_some(&this.raw)
     }
+
+    /// The same; also `None` in a process that records waits.
+    ///
+    /// # Safety
+    /// As [`ours`](Self::ours).
+    #[inline(always)]
+    unsafe fn ours_at_once<'a>(pointer: *const sem_t) -> Option<&'a Semaphore> {
+        // SAFETY: as in `ours`.
+        let this = unsafe { &*pointer.cast::<Self>() };
+        // Relaxed: as in `ours`.
+        (this.private.load(Relaxed) == 0 && mode::is_fast()).then_some(&this.raw)
+    }
 }
 
 /// Returns -1, with this number in `errno`.
@@ -81,11 +94,7 @@ pub unsafe extern "C-unwind" fn sem_init(
     }
     match Semaphore::try_with_scope(value, Scope::Private) {
         Ok(raw) => {
-            let made = Sem {
-                raw,
-                private: AtomicU32::new(0),
-                _rest: [0; 5],
-            };
+            let made = Sem { raw, private: AtomicU32::new(0), _rest: [0; 5] };
             // SAFETY: memory for a semaphore that is not in use, by POSIX's contract; `Sem` has the
             // same size and no larger alignment (asserted above).
             unsafe { pointer.cast::<Sem>().write(made) };
@@ -157,7 +166,7 @@ fn wait_at_once(semaphore: &Semaphore) -> bool {
 
 #[cold]
 #[inline(never)]
-extern "C-unwind" fn sleep_for_ever(semaphore: &Semaphore) -> c_int {
+extern "C-unwind" fn sleep_without_limit(semaphore: &Semaphore) -> c_int {
     sleep(semaphore, None)
 }
 
@@ -168,10 +177,10 @@ fn sleep(semaphore: &Semaphore, until: Option<Deadline>) -> c_int {
             Ok(()) => Ended::with(0),
             Err(error) => Ended {
                 number: Number::from(error).0,
-                asked: true,
+                requested: true,
                 // Only a signal handler ends the wait. An interruption by a thread that could not
                 // cancel this one does not.
-                again: error == Error::Interrupted && by.is_interrupted(),
+                retry: error == Error::Interrupted && by.is_interrupted(),
             },
         }
     };
@@ -192,19 +201,19 @@ fn sleep(semaphore: &Semaphore, until: Option<Deadline>) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sem_wait(pointer: *mut sem_t) -> c_int {
     // SAFETY: a semaphore that exists during this call, by POSIX's contract.
-    match unsafe { Sem::ours(pointer) } {
+    match unsafe { Sem::ours_at_once(pointer) } {
         Some(semaphore) if wait_at_once(semaphore) => 0,
-        Some(semaphore) => sleep_for_ever(semaphore),
-        None => wait_for_theirs(pointer),
+        Some(semaphore) => sleep_without_limit(semaphore),
+        // SAFETY: the same; otherwise this forwards POSIX's contract to the function of the same
+        // name.
+        None => record::otherwise(Object::Semaphore, pointer, &|| unsafe {
+            match Sem::ours(pointer) {
+                Some(semaphore) if wait_at_once(semaphore) => 0,
+                Some(semaphore) => sleep_without_limit(semaphore),
+                None => glibc::sem_wait(pointer),
+            }
+        }),
     }
-}
-
-#[cold]
-#[inline(never)]
-extern "C-unwind" fn wait_for_theirs(pointer: *mut sem_t) -> c_int {
-    // SAFETY: only `sem_wait` calls this, with its own arguments: POSIX's contract for that call
-    // holds. The object is the C library's.
-    unsafe { glibc::sem_wait(pointer) }
 }
 
 /// [`sem_wait`], waiting until a time of `CLOCK_REALTIME` at the latest. Source: POSIX
@@ -223,20 +232,26 @@ pub unsafe extern "C-unwind" fn sem_timedwait(
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn sem_clockwait(
     pointer: *mut sem_t,
-    clock_number: clockid_t,
+    clock: clockid_t,
     until: *const timespec,
 ) -> c_int {
-    // SAFETY: a semaphore that exists during this call, by POSIX's contract.
-    let Some(semaphore) = (unsafe { Sem::ours(pointer) }) else {
-        // SAFETY: forwards this function's own contract, POSIX's, to the function of the same name.
-        return unsafe { glibc::sem_clockwait(pointer, clock_number, until) };
-    };
     // SAFETY: a time, by POSIX's contract, or NULL, which is reported as an error.
-    let until = clock(clock_number).and_then(|clock| unsafe { deadline(clock, until) });
-    match until {
+    let wait = |semaphore: &Semaphore| match unsafe { deadline_on(clock, until) } {
         Ok(_) if wait_at_once(semaphore) => 0,
         Ok(until) => sleep(semaphore, Some(until)),
         Err(number) => fail(number),
+    };
+    // SAFETY: a semaphore that exists during this call, by POSIX's contract.
+    match unsafe { Sem::ours_at_once(pointer) } {
+        Some(semaphore) => wait(semaphore),
+        // SAFETY: the same; otherwise this forwards POSIX's contract to the function of the same
+        // name.
+        None => record::otherwise(Object::Semaphore, pointer, &|| unsafe {
+            match Sem::ours(pointer) {
+                Some(semaphore) => wait(semaphore),
+                None => glibc::sem_clockwait(pointer, clock, until),
+            }
+        }),
     }
 }
 

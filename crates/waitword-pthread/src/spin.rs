@@ -14,7 +14,7 @@
 //! briefly between checks, which lets even a holder of a lower priority run.
 
 use crate::call::{self, Call, Ended};
-use crate::mode;
+use crate::{mode, record};
 use core::ffi::c_int;
 use core::sync::atomic::{
     AtomicI32,
@@ -22,6 +22,7 @@ use core::sync::atomic::{
 };
 use core::time::Duration;
 use libc::pthread_spinlock_t;
+use waitword_record::format::Object;
 
 mod glibc {
     use super::{c_int, pthread_spinlock_t};
@@ -35,22 +36,15 @@ mod glibc {
 mod word {
     use super::{Acquire, AtomicI32, Relaxed};
 
-    pub(super) const FREE: i32 = if cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
-        1
-    } else {
-        0
-    };
+    pub(super) const FREE: i32 =
+        if cfg!(any(target_arch = "x86", target_arch = "x86_64")) { 1 } else { 0 };
     pub(super) const LOCKED: i32 = 1 - FREE;
 
     /// Takes the lock if it is free; returns whether it did. If not, it may have left a trace, as
     /// the C library's waiters do.
     #[inline(always)]
     pub(super) fn take(word: &AtomicI32) -> bool {
-        if FREE == 1 {
-            word.fetch_sub(1, Acquire) == 1
-        } else {
-            word.swap(1, Acquire) == 0
-        }
+        if FREE == 1 { word.fetch_sub(1, Acquire) == 1 } else { word.swap(1, Acquire) == 0 }
     }
 
     /// Whether the lock looks free. On x86 waiters leave it at 0 or below.
@@ -131,11 +125,17 @@ pub unsafe extern "C-unwind" fn pthread_spin_unlock(pointer: *mut pthread_spinlo
 #[cold]
 #[inline(never)]
 extern "C-unwind" fn wait(lock: &AtomicI32, pointer: *mut pthread_spinlock_t) -> c_int {
-    if !mode::is_on() {
+    match mode::is_fast() {
+        true => wait_here(lock),
+        false if mode::is_on() => record::waiting(Object::Spin, pointer, || wait_here(lock)),
         // SAFETY: only `pthread_spin_lock` calls this, with its own argument: POSIX's contract for
         // that call holds. The attempt has left the same trace as glibc's waiters leave.
-        return unsafe { glibc::pthread_spin_lock(pointer) };
+        false => unsafe { glibc::pthread_spin_lock(pointer) },
     }
+}
+
+#[inline(always)]
+fn wait_here(lock: &AtomicI32) -> c_int {
     let undo = |ended: Ended| {
         if ended.is_done() {
             lock.store(word::FREE, Release);

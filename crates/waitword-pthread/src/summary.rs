@@ -15,40 +15,10 @@
 //! Locks are counted on the slow paths (`mode.rs`), and only where a summary is requested: each
 //! then costs some nanoseconds more. The other numbers are [`waitword::stats`]'s.
 
-use crate::mode;
 use crate::text::Line;
+use crate::{mode, settings};
 use core::ffi::{CStr, c_char};
 use core::fmt::Write as _;
-use core::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
-
-/// Where a summary goes.
-#[derive(Clone, Copy)]
-pub(crate) enum Place {
-    Stderr,
-    /// Appended to the file of this name.
-    File(&'static [u8]),
-}
-
-impl Place {
-    pub(crate) const LONGEST: usize = 4095;
-}
-
-static ASKED: AtomicBool = AtomicBool::new(false);
-
-/// The file's name, terminated by a zero; empty: stderr. This is a copy: by exit the program may
-/// have changed its environment and the memory that held the names. (Atomic bytes, since two
-/// threads may write the same bytes at once.)
-static FILE: [AtomicU8; Place::LONGEST + 1] = [const { AtomicU8::new(0) }; Place::LONGEST + 1];
-
-/// Requests a summary.
-pub(crate) fn ask(place: Place) {
-    if let Place::File(path) = place {
-        for (kept, &byte) in FILE.iter().zip(path) {
-            kept.store(byte, Relaxed);
-        }
-    }
-    ASKED.store(true, Relaxed);
-}
 
 /// Run by the C library at the end of `exit`, after the program's own handlers.
 #[used]
@@ -57,14 +27,14 @@ static AT_EXIT: extern "C" fn() = {
     extern "C" fn at_exit() {
         // A process that locked nothing has not read its environment yet.
         mode::is_on();
-        if ASKED.load(Relaxed) {
-            tell();
+        if mode::is_watched() {
+            print();
         }
     }
     at_exit
 };
 
-fn tell() {
+fn print() {
     let counted = waitword::stats::snapshot();
     if counted == waitword::stats::Snapshot::default() {
         // Shells start many processes that have nothing to report.
@@ -73,13 +43,8 @@ fn tell() {
     let mut line = Line::new();
     // SAFETY: `getpid` has no preconditions and cannot fail.
     let process = unsafe { libc::getpid() };
-    let _ = write!(
-        line,
-        "waitword: {}[{process}]: {counted}",
-        name().escape_ascii(),
-    );
-    // A copy: another thread may decide at this moment, and write the same bytes again.
-    let path: [u8; Place::LONGEST + 1] = core::array::from_fn(|n| FILE[n].load(Relaxed));
+    let _ = write!(line, "waitword: {}[{process}]: {counted}", name().escape_ascii(),);
+    let path = settings::summary_file();
     let path = CStr::from_bytes_until_nul(&path).unwrap_or_default();
     if path.is_empty() {
         return line.write_to(libc::STDERR_FILENO);
@@ -90,10 +55,7 @@ fn tell() {
     if file < 0 {
         let mut why = Line::new();
         let path = path.to_bytes().escape_ascii();
-        let _ = write!(
-            why,
-            "waitword: WAITWORD_SUMMARY={path}: cannot be written to"
-        );
+        let _ = write!(why, "waitword: WAITWORD_SUMMARY={path}: cannot be written to");
         return why.write_to(libc::STDERR_FILENO);
     }
     line.write_to(file);

@@ -43,30 +43,18 @@
 //!
 //! The kernel returns EFAULT where a load of ours would raise SIGSEGV. See `memory.rs`.
 
+mod arguments;
 mod classic;
 mod futex2;
-mod memory;
 
 use crate::call::{self, Call, Ended};
-use crate::mode;
+use crate::{mode, record};
+use arguments::{Arguments, FUTEX, FUTEX_REQUEUE, FUTEX_WAIT, FUTEX_WAITV, FUTEX_WAKE};
 use core::arch::global_asm;
 use core::cell::Cell;
 use core::ffi::{c_int, c_long};
 use waitword::raw::Errno;
-
-/// Whether a word can be read. The address may be arbitrary.
-pub(crate) fn can_be_read(address: usize) -> bool {
-    memory::ask_to_read(address & !3)
-}
-
-/// The arguments after the number.
-type Arguments = [usize; 6];
-
-const FUTEX: usize = 202;
-const FUTEX_WAITV: usize = 449;
-const FUTEX_WAKE: usize = 454;
-const FUTEX_WAIT: usize = 455;
-const FUTEX_REQUEUE: usize = 456;
+use waitword_record::format::Object;
 
 // The entry and the way to the kernel are in assembly: a naked function needs Rust 1.88.
 global_asm!(
@@ -140,25 +128,9 @@ global_asm!(
 
 unsafe extern "C-unwind" {
     #[link_name = "waitword_syscall"]
-    fn entry(
-        number: usize,
-        first: usize,
-        second: usize,
-        third: usize,
-        fourth: usize,
-        fifth: usize,
-        sixth: usize,
-    ) -> c_long;
+    fn entry(number: usize, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long;
     #[link_name = "waitword_kernel"]
-    fn kernel(
-        number: usize,
-        first: usize,
-        second: usize,
-        third: usize,
-        fourth: usize,
-        fifth: usize,
-        sixth: usize,
-    ) -> c_long;
+    fn kernel(number: usize, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long;
 }
 
 /// The C library's `syscall`. Source: syscall(2).
@@ -207,38 +179,103 @@ unsafe extern "C-unwind" fn serve(
     sixth: usize,
 ) -> c_long {
     let arguments = [first, second, third, fourth, fifth, sixth];
+    // SAFETY: forwards this function's own contract.
+    unsafe {
+        match mode::serves_futexes() {
+            true => serve_plainly(number, &arguments, |wait| wait()),
+            false => serve_otherwise(number, &arguments),
+        }
+    }
+}
+
+/// In a process that records, that leaves futexes to the kernel, or that had not decided.
+///
+/// # Safety
+/// As [`serve`].
+#[cold]
+#[inline(never)]
+unsafe extern "C-unwind" fn serve_otherwise(number: usize, arguments: &Arguments) -> c_long {
+    let word = core::ptr::without_provenance::<u32>(arguments[0]);
+    // SAFETY: forwards this function's own contract.
+    unsafe {
+        match mode::futexes() {
+            mode::Futexes::Ours => serve_plainly(number, arguments, |wait| wait()),
+            mode::Futexes::Recorded if may_wait(number, arguments) => {
+                serve_plainly(number, arguments, |wait| {
+                    let answer = Cell::new(0);
+                    record::waiting(Object::Futex, word, || {
+                        answer.set(wait());
+                        answer.get() as c_int
+                    });
+                    answer.get()
+                })
+            }
+            mode::Futexes::Recorded => serve_plainly(number, arguments, |wait| wait()),
+            mode::Futexes::TheKernels => pass_on(number, arguments),
+        }
+    }
+}
+
+/// Whether it is a call that waits.
+fn may_wait(number: usize, arguments: &Arguments) -> bool {
+    match number as u32 as usize {
+        FUTEX => classic::waits(arguments),
+        call => call == FUTEX_WAIT || call == FUTEX_WAITV,
+    }
+}
+
+/// # Safety
+/// As [`serve`].
+#[inline(always)]
+unsafe fn pass_on(number: usize, arguments: &Arguments) -> c_long {
+    let [first, second, third, fourth, fifth, sixth] = *arguments;
+    // SAFETY: forwards this function's own contract.
+    unsafe { kernel(number, first, second, third, fourth, fifth, sixth) }
+}
+
+/// Serves a call, or passes it on. `run` calls what it is given, which serves it.
+///
+/// # Safety
+/// As [`serve`].
+#[inline(always)]
+unsafe fn serve_plainly(
+    number: usize,
+    arguments: &Arguments,
+    run: impl FnOnce(&dyn Fn() -> c_long) -> c_long,
+) -> c_long {
     let call = number as u32 as usize;
-    let is_ours = mode::serves_futexes()
-        && match call {
-            FUTEX => classic::is_ours(&arguments),
-            // SAFETY: forwards this function's own contract.
-            _ => unsafe { futex2::is_ours(call, &arguments) },
-        };
+    let is_ours = match call {
+        FUTEX => classic::is_ours(arguments),
+        // SAFETY: forwards this function's own contract.
+        _ => unsafe { futex2::is_ours(call, arguments) },
+    };
     if !is_ours {
-        if call == FUTEX && mode::serves_futexes() && classic::inherits(&arguments) {
+        if call == FUTEX && classic::inherits(arguments) {
             // SAFETY: forwards this function's own contract.
-            if let Some(answer) = unsafe { answer_of_pi(&arguments) } {
+            if let Some(answer) = unsafe { answer_of_pi(arguments) } {
                 return answer;
             }
         }
         // SAFETY: forwards this function's own contract.
-        return unsafe { kernel(number, first, second, third, fourth, fifth, sixth) };
+        return unsafe { pass_on(number, arguments) };
     }
-    let answer = Cell::new(Ok(0));
-    let work = |running: &Call| {
-        let by = running.interrupter();
-        answer.set(match call {
-            // SAFETY: it is futex(2), and ours, as was seen above; for its arguments this forwards
-            // the function's own contract.
-            FUTEX => unsafe { classic::call(&arguments, by, running.is_asynchronous()) },
-            // SAFETY: it is ours, as was seen above; for its arguments this forwards the function's
-            // own contract.
-            _ => unsafe { futex2::call(call, &arguments) },
-        });
-        Ended::with(0)
-    };
-    call::run(work, |_| {});
-    returned(answer.get())
+    run(&|| {
+        let answer = Cell::new(Ok(0));
+        let work = |running: &Call| {
+            let by = running.interrupter();
+            answer.set(match call {
+                // SAFETY: it is futex(2), and ours, as was seen above; for its arguments this
+                // forwards the function's own contract.
+                FUTEX => unsafe { classic::call(arguments, by, running.is_asynchronous()) },
+                // SAFETY: it is ours, as was seen above; for its arguments this forwards the
+                // function's own contract.
+                _ => unsafe { futex2::call(call, arguments) },
+            });
+            Ended::with(0)
+        };
+        call::run(work, |_| {});
+        returned(answer.get())
+    })
 }
 
 /// Converts the result for C.

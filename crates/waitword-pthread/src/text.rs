@@ -13,10 +13,7 @@ pub(crate) struct Line {
 
 impl Line {
     pub(crate) const fn new() -> Self {
-        Self {
-            bytes: [0; LONGEST],
-            length: 0,
-        }
+        Self { bytes: [0; LONGEST], length: 0 }
     }
 
     /// Writes the line in one system call, so that lines of several processes do not mix. Errors

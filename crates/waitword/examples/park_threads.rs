@@ -43,10 +43,7 @@ static STOPPING: AtomicBool = AtomicBool::new(false);
 
 impl Worker {
     const fn new() -> Self {
-        Self {
-            parker: Parker(AtomicU8::new(NOTHING)),
-            inbox: Mutex::new(Vec::new()),
-        }
+        Self { parker: Parker(AtomicU8::new(NOTHING)), inbox: Mutex::new(Vec::new()) }
     }
 
     /// Runs every task that it is given. Returns their sum.

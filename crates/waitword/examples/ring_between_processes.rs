@@ -39,14 +39,14 @@ impl Ring {
     }
 
     fn send(&self, number: u64, message: u64) {
-        assert!(self.free.wait_for(PATIENCE), "nobody receives");
+        assert!(self.free.wait_for(PATIENCE), "no process receives");
         // Relaxed: the semaphores order this before the receiver's load.
         self.slots[number as usize % SLOTS].store(message, Ordering::Relaxed);
         self.filled.post().unwrap();
     }
 
     fn receive(&self, number: u64) -> u64 {
-        assert!(self.filled.wait_for(PATIENCE), "nobody sends");
+        assert!(self.filled.wait_for(PATIENCE), "no process sends");
         // Relaxed: as in `send`.
         let message = self.slots[number as usize % SLOTS].load(Ordering::Relaxed);
         self.free.post().unwrap();

@@ -62,9 +62,8 @@ fn main() {
     assert_eq!(MEMORY.wait64(ADDRESS, 0, 1_000_000), Waited::TimedOut);
     assert_eq!(MEMORY.notify(ADDRESS, u32::MAX), 0);
 
-    let waiters: Vec<_> = (0..WAITERS)
-        .map(|_| thread::spawn(|| MEMORY.wait64(ADDRESS, 0, -1)))
-        .collect();
+    let waiters: Vec<_> =
+        (0..WAITERS).map(|_| thread::spawn(|| MEMORY.wait64(ADDRESS, 0, -1))).collect();
     // Not all of them wait yet, so notify, at most three at a time, until all were counted. The
     // value does not change: only the notifications end these waits.
     let mut woken = 0;

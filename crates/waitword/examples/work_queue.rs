@@ -25,10 +25,7 @@ struct State<T> {
 impl<T> WorkQueue<T> {
     const fn new() -> Self {
         Self {
-            state: Mutex::new(State {
-                jobs: VecDeque::new(),
-                closed: false,
-            }),
+            state: Mutex::new(State { jobs: VecDeque::new(), closed: false }),
             changed: Condvar::new(),
         }
     }
@@ -42,8 +39,7 @@ impl<T> WorkQueue<T> {
     /// Takes the oldest job. `None`: the queue is closed and empty.
     fn pop(&self) -> Option<T> {
         let mut state = self.state.lock();
-        self.changed
-            .wait_while(&mut state, |state| state.jobs.is_empty() && !state.closed);
+        self.changed.wait_while(&mut state, |state| state.jobs.is_empty() && !state.closed);
         state.jobs.pop_front()
     }
 

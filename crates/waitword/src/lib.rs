@@ -156,49 +156,36 @@ cfg_if! {
         mod error;
         mod futex;
         mod lock;
-        mod oncpu;
+        #[cfg(all(test, loom))]
+        mod model;
         mod park;
         mod private;
-        #[cfg(not(loom))]
         mod shared;
-        #[cfg(loom)]
-        #[path = "stats/none.rs"]
-        mod stats;
         mod sys;
         mod word;
 
         #[cfg(not(loom))]
         #[doc(hidden)]
         pub mod abi_support;
-        #[cfg(all(feature = "deadlock_detection", not(loom)))]
+        #[cfg(feature = "deadlock_detection")]
         pub mod deadlock;
-        #[cfg(not(any(feature = "deadlock_detection", loom)))]
+        #[cfg(not(feature = "deadlock_detection"))]
         #[path = "deadlock/none.rs"]
         mod deadlock;
         #[cfg(not(loom))]
         pub mod raw;
-        #[cfg(not(loom))]
         pub mod spin;
-        #[cfg(not(loom))]
         pub mod stats;
-        #[cfg(not(loom))]
         pub mod table;
 
         pub use word::{Cmp, FutexWord, Mask, NumaWord, Op, WakeOp, Word};
 
         pub use error::Error;
-        pub use futex::Scope;
-        #[cfg(not(loom))]
-        pub use futex::{Expecting, Futex, WAIT_ANY_MAX, WaitOptions, wait_any};
+        pub use futex::{Expecting, Futex, Scope, WAIT_ANY_MAX, WaitOptions, wait_any};
         pub use lock::*;
         pub use lock_api;
         pub use sys::clock::{Clock, Deadline};
-        #[cfg(not(loom))]
         pub use sys::probe;
-        #[cfg(not(loom))]
         pub use sys::tid::tid as thread_number;
-
-        #[cfg(all(test, loom))]
-        mod model;
     }
 }

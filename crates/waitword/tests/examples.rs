@@ -3,13 +3,11 @@
 //! `cargo test` builds them. If only this test is requested, it does not; build them first with
 //! `cargo build --examples`.
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use waitword_testkit::command::{output, texts};
 
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")
@@ -20,34 +18,14 @@ fn sources() -> PathBuf {
 fn run(name: &str) {
     let this = std::env::current_exe().unwrap();
     let program = this.ancestors().nth(2).unwrap().join("examples").join(name);
-    let changed = |path: &Path| {
-        path.metadata()
-            .and_then(|metadata| metadata.modified())
-            .ok()
-    };
+    let changed = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
     let source = changed(&sources().join(name).with_extension("rs"));
     assert!(
         source.is_some() && changed(&program) >= source,
         "{} is missing or older than its source: `cargo build --examples`",
         program.display()
     );
-    let child = Command::new(program).stdout(Stdio::null()).spawn();
-    let status = wait(child.unwrap());
-    assert!(status.success(), "{name}: {status}");
-}
-
-/// Waits for the child to end; kills it if it hangs.
-fn wait(mut child: Child) -> ExitStatus {
-    let (started, limit) = (Instant::now(), common::limit(60));
-    loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status;
-        }
-        if started.elapsed() > limit {
-            child.kill().unwrap();
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    texts(output(&mut Command::new(program)));
 }
 
 /// A test for each example, and one that checks that the folder holds no other examples.

@@ -84,8 +84,5 @@ fn a_mutex_that_cannot_be_locked_cannot_be_serialized() {
         let leaks = || std::mem::forget(inheriting.lock().unwrap());
         scope.spawn(leaks).join().unwrap();
     });
-    assert_eq!(
-        refused(&inheriting),
-        waitword::LockError::OwnerDied.to_string()
-    );
+    assert_eq!(refused(&inheriting), waitword::LockError::OwnerDied.to_string());
 }

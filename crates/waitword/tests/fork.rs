@@ -1,15 +1,15 @@
 //! fork: the child has a clean table and working futexes, whatever was locked in the parent.
 //! Children that share memory with their parent need no cleaning.
 
-mod common;
-
-use common::process::{BareThread, Way, expect_success, in_child, in_fresh_process};
-use common::{inside, install, signal, thread_number, until, until_waiting, watchdog};
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst,
 };
 use std::time::Duration;
 use waitword::{Deadline, Error, Futex, table, wait_any};
+use waitword_testkit::{
+    BareThread, Child, Way, in_child, in_fresh_process, inside, install, signal, thread_number,
+    until, until_waiting, watch,
+};
 
 /// The child's complaint, as its exit status.
 const WAITERS_LEFT: i32 = 11;
@@ -41,13 +41,9 @@ fn hammer(threads: usize) -> Hammering {
                     break;
                 }
             }
-            0
         })
     });
-    Hammering {
-        over,
-        threads: threads.collect(),
-    }
+    Hammering { over, threads: threads.collect() }
 }
 
 impl Drop for Hammering {
@@ -92,10 +88,7 @@ fn futexes_work_alone() -> Result<(), i32> {
             }
         }
     }
-    let words = [
-        Futex::private(&WORDS[0]).expecting(0),
-        Futex::private(&RUNG).expecting(1),
-    ];
+    let words = [Futex::private(&WORDS[0]).expecting(0), Futex::private(&RUNG).expecting(1)];
     let soon = Deadline::after(Duration::from_micros(1));
     match wait_any(&words, Some(soon)) {
         Err(Error::TimedOut) => table_is_clean(),
@@ -160,7 +153,7 @@ fn check_child(way: Way) -> i32 {
 
 #[test]
 fn a_child_starts_clean_while_others_hammer_the_table() {
-    let _watchdog = watchdog("a_child_starts_clean_while_others_hammer_the_table");
+    let _watchdog = watch();
     install(libc::SIGALRM, ring, libc::SA_RESTART);
     let _hammering = hammer(8);
     for way in [Way::Fork, Way::RawClone].into_iter().cycle().take(40) {
@@ -171,7 +164,7 @@ fn a_child_starts_clean_while_others_hammer_the_table() {
 /// A child's child, and that one's child, are clean too.
 #[test]
 fn a_grandchild_starts_clean() {
-    let _watchdog = watchdog("a_grandchild_starts_clean");
+    let _watchdog = watch();
     install(libc::SIGALRM, ring, libc::SA_RESTART);
     in_child(Way::Fork, || {
         let _hammering = hammer(4);
@@ -179,7 +172,6 @@ fn a_grandchild_starts_clean() {
         for way in [Way::Fork, Way::RawClone] {
             in_child(way, || check_child(way));
         }
-        0
     });
 }
 
@@ -189,7 +181,7 @@ static LET_GO: AtomicBool = AtomicBool::new(false);
 /// Not left to chance: a thread is stopped inside two buckets while its process forks.
 #[test]
 fn a_bucket_that_is_held_in_the_parent_is_free_in_the_child() {
-    let _watchdog = watchdog("a_bucket_that_is_held_in_the_parent_is_free_in_the_child");
+    let _watchdog = watch();
     install(libc::SIGALRM, ring, libc::SA_RESTART);
     let holder = std::thread::spawn(|| {
         inside::run(|| {
@@ -220,8 +212,8 @@ fn a_bucket_that_is_held_in_the_parent_is_free_in_the_child() {
 
 #[test]
 fn a_child_starts_clean_while_the_table_grows() {
-    in_fresh_process("a_child_starts_clean_while_the_table_grows", || {
-        let _watchdog = watchdog("a_child_starts_clean_while_the_table_grows");
+    in_fresh_process(|| {
+        let _watchdog = watch();
         install(libc::SIGALRM, ring, libc::SA_RESTART);
         let _hammering = hammer(4);
         let forks = AtomicUsize::new(0);
@@ -250,7 +242,7 @@ fn a_child_starts_clean_while_the_table_grows() {
 /// alone when it ends.
 #[test]
 fn a_child_that_shares_memory_finds_the_waiters() {
-    let _watchdog = watchdog("a_child_that_shares_memory_finds_the_waiters");
+    let _watchdog = watch();
     static SHARED_BY_BOTH: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
     extern "C" fn child(_: *mut libc::c_void) -> i32 {
         match Futex::private(&SHARED_BY_BOTH[0]).wake(usize::MAX) {
@@ -275,7 +267,7 @@ fn a_child_that_shares_memory_finds_the_waiters() {
             libc::clone(child, top.cast(), flags, std::ptr::null_mut())
         };
         assert!(child > 0, "no child");
-        expect_success(child);
+        Child::new(child).succeeds();
         assert_eq!(Futex::private(second).wake(usize::MAX), Ok(1));
     });
 }
@@ -286,11 +278,8 @@ fn a_child_that_shares_memory_finds_the_waiters() {
 /// child's table.)
 #[test]
 fn a_wait_that_a_handler_forked_in_ends_in_the_child() {
-    let _watchdog = watchdog("a_wait_that_a_handler_forked_in_ends_in_the_child");
-    in_fresh_process(
-        "a_wait_that_a_handler_forked_in_ends_in_the_child",
-        fork_in_waits,
-    );
+    let _watchdog = watch();
+    in_fresh_process(fork_in_waits);
 }
 
 fn fork_in_waits() {
@@ -310,8 +299,7 @@ fn fork_in_waits() {
         for flags in [0, libc::SA_RESTART] {
             FORKED.store(-1, SeqCst);
             install(libc::SIGUSR2, fork, flags);
-            let stranger =
-                BareThread::start(move || Futex::private(others).wait(0).is_err().into());
+            let stranger = BareThread::start(move || Futex::private(others).wait(0).is_ok());
             until_waiting(others, 1);
             let waiter = BareThread::start(move || {
                 THREAD.store(thread_number(), SeqCst);
@@ -324,13 +312,12 @@ fn fork_in_waits() {
                     // SAFETY: ends the child at once.
                     unsafe { libc::_exit(ended.err().unwrap_or(0)) };
                 }
-                0
             });
             until_waiting(own, 1);
             until_asleep(THREAD.load(SeqCst));
             signal(THREAD.load(SeqCst), libc::SIGUSR2);
             until(|| FORKED.load(SeqCst) > 0);
-            expect_success(FORKED.load(SeqCst));
+            Child::new(FORKED.load(SeqCst)).succeeds();
             Futex::private(own).wake(1).unwrap();
             assert_eq!(waiter.join(), 0);
             assert_eq!(Futex::private(others).wake(1), Ok(1));
@@ -346,9 +333,7 @@ fn two_words_in_one_bucket() -> (&'static AtomicU32, &'static AtomicU32) {
         let address = (&raw const *word).addr() as u64;
         address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - 12)
     };
-    let others = WORDS[1..]
-        .iter()
-        .find(|word| bucket(word) == bucket(&WORDS[0]));
+    let others = WORDS[1..].iter().find(|word| bucket(word) == bucket(&WORDS[0]));
     (&WORDS[0], others.unwrap())
 }
 
@@ -356,10 +341,6 @@ fn two_words_in_one_bucket() -> (&'static AtomicU32, &'static AtomicU32) {
 fn until_asleep(thread: i32) {
     until(|| {
         let stat = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
-        stat.is_ok_and(|stat| {
-            stat.rsplit(')')
-                .next()
-                .is_some_and(|rest| rest.starts_with(" S"))
-        })
+        stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" S")))
     });
 }

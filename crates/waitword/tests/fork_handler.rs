@@ -2,15 +2,15 @@
 //! it, and it must be installed before any thread waits, however many threads come first at the
 //! same moment.
 
-mod common;
-
-use common::process::{Way, in_child, in_fresh_process};
-use common::seccomp::{self, ALLOW, NUMBER, THIRD, answer, load, unless};
-use common::{until, until_waiting, watchdog};
 use libc::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use waitword::{Futex, table};
+use waitword_testkit::{
+    Way, in_child, in_fresh_process,
+    seccomp::{call, refuse},
+    until, until_waiting, watch,
+};
 
 type Handler = Option<unsafe extern "C" fn()>;
 type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
@@ -42,22 +42,15 @@ extern "C" fn __register_atfork(
 /// From here on the kernel refuses MADV_WIPEONFORK to this thread, and to the threads that it
 /// starts.
 fn refuse_to_wipe() {
-    seccomp::install(vec![
-        load(NUMBER),
-        unless(libc::SYS_madvise as u32, 3),
-        load(THIRD),
-        unless(libc::MADV_WIPEONFORK as u32, 1),
-        answer(libc::EINVAL),
-        ALLOW,
-    ]);
+    let wipe = call(libc::SYS_madvise).with(2, u32::MAX, libc::MADV_WIPEONFORK as u32);
+    refuse(libc::EINVAL, [wipe]);
 }
 
 #[test]
-fn who_comes_while_the_handler_is_registered_has_one_too() {
-    let test = "who_comes_while_the_handler_is_registered_has_one_too";
-    in_fresh_process(test, || {
+fn a_thread_that_comes_during_registration_has_a_handler_too() {
+    in_fresh_process(|| {
         static WORDS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
-        let _watchdog = watchdog(test);
+        let _watchdog = watch();
         refuse_to_wipe();
         let wait = |word: &'static AtomicU32| {
             thread::spawn(move || assert_eq!(Futex::private(word).wait(0), Ok(())))
@@ -84,13 +77,12 @@ fn who_comes_while_the_handler_is_registered_has_one_too() {
 /// The kernel wipes the table and the first parkers, but refuses for parkers that are mapped later.
 #[test]
 fn parkers_that_the_kernel_does_not_wipe_are_free_in_the_child() {
-    let test = "parkers_that_the_kernel_does_not_wipe_are_free_in_the_child";
-    in_fresh_process(test, || {
+    in_fresh_process(|| {
         /// More than the first chunk of parkers holds.
         const WAITERS: usize = 40;
         static FIRST: AtomicU32 = AtomicU32::new(0);
         static WORD: AtomicU32 = AtomicU32::new(0);
-        let _watchdog = watchdog(test);
+        let _watchdog = watch();
         // The delayed registration is the other test's subject.
         GO_ON.store(true, SeqCst);
         let wait = |word: &'static AtomicU32| {
@@ -102,14 +94,9 @@ fn parkers_that_the_kernel_does_not_wipe_are_free_in_the_child() {
         let waiters: Vec<_> = (0..WAITERS).map(|_| wait(&WORD)).collect();
         until_waiting(&WORD, WAITERS);
         assert_eq!(table::snapshot(&mut []).parkers, 1 + WAITERS);
-        in_child(Way::Fork, || {
-            i32::from(table::snapshot(&mut []).parkers != 0)
-        });
+        in_child(Way::Fork, || i32::from(table::snapshot(&mut []).parkers != 0));
         assert_eq!(Futex::private(&FIRST).wake(1), Ok(1));
         assert_eq!(Futex::private(&WORD).wake(usize::MAX), Ok(WAITERS));
-        waiters
-            .into_iter()
-            .chain([first])
-            .for_each(|waiter| waiter.join().unwrap());
+        waiters.into_iter().chain([first]).for_each(|waiter| waiter.join().unwrap());
     });
 }

@@ -14,19 +14,17 @@
 //! process does to a lock looks like misuse. So run `cargo test --release -p waitword --test
 //! hostile`.
 
-mod support;
-
 use fastrand::Rng;
 use std::mem::offset_of;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use support::memory::{Mapping, memory_file};
 use waitword::{
     AutoEvent, Barrier, Condvar, Deadline, Event, Futex, Kind, Latch, Mutex, PosixFlavour,
     PosixMutexOptions, Preference, RawCondvar, RawPosixMutex, RawRwLock, Scope, Semaphore,
     thread_number,
 };
+use waitword_testkit::{Mapping, memory_file};
 
 /// What the hostile process overwrites.
 #[repr(C)]
@@ -180,8 +178,7 @@ impl Private {
                 taken += 1;
                 self.changed.notify_all();
             } else {
-                self.changed
-                    .wait_for(&mut turns, Duration::from_millis(100));
+                self.changed.wait_for(&mut turns, Duration::from_millis(100));
             }
         }
         taken
@@ -191,7 +188,7 @@ impl Private {
 fn victim(memory: &Mapping) {
     // SAFETY: the hostile process has made both, and writes only what any of their words may hold.
     let (scribbled, kept) = unsafe { (memory.get::<Scribbled>(0), memory.get::<Kept>(4096)) };
-    let _watchdog = support::watchdog::watch("a victim of a hostile process");
+    let _watchdog = waitword_testkit::watch();
     let over = AtomicBool::new(false);
     let private = Private::default();
     std::thread::scope(|threads| {
@@ -251,7 +248,7 @@ fn a_hostile_process_breaks_nothing_but_what_it_shares() {
     if let Ok(path) = std::env::var(MEMORY) {
         let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CLOEXEC;
         let file = rustix::fs::open(path.as_str(), flags, rustix::fs::Mode::empty());
-        return victim(&Mapping::of_file(&file.unwrap(), LENGTH));
+        return victim(&Mapping::of_file(file.unwrap(), LENGTH));
     }
     let file = memory_file(LENGTH);
     let memory = Mapping::of_file(&file, LENGTH);
@@ -268,14 +265,8 @@ fn a_hostile_process_breaks_nothing_but_what_it_shares() {
     };
     let descriptor = rustix::fd::AsRawFd::as_raw_fd(&file);
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "a_hostile_process_breaks_nothing_but_what_it_shares",
-        ])
-        .env(
-            MEMORY,
-            format!("/proc/{}/fd/{descriptor}", std::process::id()),
-        )
+        .args(["--exact", "a_hostile_process_breaks_nothing_but_what_it_shares"])
+        .env(MEMORY, format!("/proc/{}/fd/{descriptor}", std::process::id()))
         .env("WATCHDOG_SECONDS", "60")
         .stdout(Stdio::null())
         .spawn()
@@ -298,10 +289,7 @@ fn a_hostile_process_breaks_nothing_but_what_it_shares() {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
-        assert!(
-            began.elapsed() < Duration::from_secs(120),
-            "the victim hangs"
-        );
+        assert!(began.elapsed() < Duration::from_secs(120), "the victim hangs");
     };
     eprintln!("{written} numbers were written over its objects");
     assert!(status.success(), "the victim: {status}");

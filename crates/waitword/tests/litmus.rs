@@ -18,10 +18,11 @@
 #[allow(
     dead_code,
     unused_imports,
+    unused_macros,
     unreachable_pub,
     reason = "all of the file, for one function"
 )]
-#[path = "../src/atomic.rs"]
+#[path = "../src/atomic/real.rs"]
 mod atomic;
 
 use std::hint::spin_loop;
@@ -152,17 +153,10 @@ fn the_library_s_fence_keeps_a_store_before_a_load() {
         batches += 1;
         seen = run(BATCH, cpus, no_fence);
     }
-    eprintln!(
-        "without a fence: {seen} of {} are forbidden ones",
-        batches * BATCH
-    );
+    eprintln!("without a fence: {seen} of {} are forbidden ones", batches * BATCH);
     // The same number of batches again, and at least ten.
     for _ in 0..10.max(batches) {
-        assert_eq!(
-            run(BATCH, cpus, atomic::full_fence),
-            0,
-            "a wake-up was lost"
-        );
+        assert_eq!(run(BATCH, cpus, atomic::full_fence), 0, "a wake-up was lost");
     }
     assert!(
         seen > 0 || !cfg!(target_arch = "x86_64"),

@@ -1,16 +1,13 @@
 //! Locks and fork: a child has a copy of every mutex and condvar, with the marks of threads that do
 //! not exist in it.
 
-mod common;
-
-use common::process::{BareThread, Way, in_child};
-use common::{until, watchdog};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::{
     Deadline, Kind, LockError, PosixFlavour, PosixMutexOptions, RawCondvar, RawPosixMutex, table,
 };
+use waitword_testkit::{BareThread, Mapping, Way, in_child, until, watch};
 
 /// The child's complaint, as its exit status.
 const NOT_FREE: i32 = 11;
@@ -20,11 +17,8 @@ const NOT_DESTROYED: i32 = 14;
 const WRONG_ANSWER: i32 = 15;
 const SIGNALLED: i32 = 16;
 
-const FLAVOURS: [PosixFlavour; 3] = [
-    PosixFlavour::Adaptive,
-    PosixFlavour::Throughput,
-    PosixFlavour::WaitWake,
-];
+const FLAVOURS: [PosixFlavour; 3] =
+    [PosixFlavour::Adaptive, PosixFlavour::Throughput, PosixFlavour::WaitWake];
 
 fn mutex(flavour: PosixFlavour) -> RawPosixMutex {
     PosixMutexOptions::new().flavour(flavour).build_raw()
@@ -54,9 +48,7 @@ impl Crowd {
             BareThread::start(move || {
                 for turn in number.. {
                     let had = match turn % 3 {
-                        0 => mutex
-                            .lock_until(Deadline::after(Duration::from_micros(50)))
-                            .is_ok(),
+                        0 => mutex.lock_until(Deadline::after(Duration::from_micros(50))).is_ok(),
                         _ => {
                             mutex.lock();
                             true
@@ -70,13 +62,9 @@ impl Crowd {
                         break;
                     }
                 }
-                0
             })
         });
-        Self {
-            threads: threads.collect(),
-            over,
-        }
+        Self { threads: threads.collect(), over }
     }
 }
 
@@ -109,7 +97,6 @@ fn is_as_good_as_new(mutex: &'static RawPosixMutex) -> Result<(), i32> {
                     TURNS.store(turns + 1, SeqCst);
                     unlock(mutex);
                 }
-                0
             })
         })
         .collect();
@@ -135,7 +122,7 @@ fn status(result: Result<(), i32>) -> i32 {
 /// it, and can lock it.
 #[test]
 fn a_child_unlocks_what_its_thread_held() {
-    let _watchdog = watchdog("a_child_unlocks_what_its_thread_held");
+    let _watchdog = watch();
     for flavour in FLAVOURS {
         let mutex: &'static RawPosixMutex = Box::leak(Box::new(mutex(flavour)));
         let _crowd = Crowd::at(mutex, 4);
@@ -175,7 +162,7 @@ fn a_child_unlocks_what_its_thread_held() {
 /// stays held, or it is free, whatever marks it has.
 #[test]
 fn a_child_finds_it_held_or_free() {
-    let _watchdog = watchdog("a_child_finds_it_held_or_free");
+    let _watchdog = watch();
     for flavour in FLAVOURS {
         let mutex: &'static RawPosixMutex = Box::leak(Box::new(mutex(flavour)));
         let _crowd = Crowd::at(mutex, 4);
@@ -199,8 +186,8 @@ fn a_child_finds_it_held_or_free() {
 
 /// Those for which a successor was asleep or awake, without a lock or unlock in between.
 #[test]
-fn a_free_one_is_destroyed_whatever_marks_it_has() {
-    let _watchdog = watchdog("a_free_one_is_destroyed_whatever_marks_it_has");
+fn a_free_mutex_is_destroyed_whatever_its_bits() {
+    let _watchdog = watch();
     for flavour in FLAVOURS {
         let mutex: &'static RawPosixMutex = Box::leak(Box::new(mutex(flavour)));
         let _crowd = Crowd::at(mutex, 4);
@@ -220,7 +207,7 @@ fn a_free_one_is_destroyed_whatever_marks_it_has() {
 /// A child of a child of a child: the number that denotes a successor is a different one in each.
 #[test]
 fn grandchildren_have_successors_of_their_own() {
-    let _watchdog = watchdog("grandchildren_have_successors_of_their_own");
+    let _watchdog = watch();
     fn descend(mutex: &'static RawPosixMutex, generations: u32) -> i32 {
         if generations == 0 {
             return status(is_as_good_as_new(mutex));
@@ -231,7 +218,6 @@ fn grandchildren_have_successors_of_their_own() {
             BareThread::start(move || {
                 mutex.lock();
                 unlock(mutex);
-                0
             })
         });
         until(|| table::snapshot(&mut []).waiters == 2);
@@ -251,7 +237,7 @@ fn grandchildren_have_successors_of_their_own() {
 /// A mutex with an owner knows that a child's thread is another thread.
 #[test]
 fn a_child_does_not_own_what_its_parent_s_thread_holds() {
-    let _watchdog = watchdog("a_child_does_not_own_what_its_parent_s_thread_holds");
+    let _watchdog = watch();
     let kinds = [
         PosixMutexOptions::new().kind(Kind::ErrorChecking),
         PosixMutexOptions::new().kind(Kind::Recursive),
@@ -274,7 +260,6 @@ fn a_child_does_not_own_what_its_parent_s_thread_holds() {
             in_child(way, || {
                 mutex.lock();
                 unlock(&mutex);
-                0
             });
         }
     }
@@ -282,13 +267,9 @@ fn a_child_does_not_own_what_its_parent_s_thread_holds() {
 
 /// Threads wait on a condvar. The child has none of them, and uses condvar and mutex for itself.
 #[test]
-fn nobody_waits_on_a_child_s_condvar() {
-    let _watchdog = watchdog("nobody_waits_on_a_child_s_condvar");
-    let sorts = [
-        PosixFlavour::Adaptive,
-        PosixFlavour::WaitWake,
-        PosixFlavour::PriorityInheriting,
-    ];
+fn no_thread_waits_on_a_childs_condvar() {
+    let _watchdog = watch();
+    let sorts = [PosixFlavour::Adaptive, PosixFlavour::WaitWake, PosixFlavour::PriorityInheriting];
     for flavour in sorts {
         let condvar: &'static RawCondvar = Box::leak(Box::new(RawCondvar::new()));
         let owned: &'static RawPosixMutex = Box::leak(Box::new(mutex(flavour)));
@@ -303,7 +284,6 @@ fn nobody_waits_on_a_child_s_condvar() {
                     unsafe { condvar.wait(owned, None) }.unwrap();
                 }
                 unlock(owned);
-                0
             })
         });
         // Since the mutex was held, the threads that announced their wait do wait.
@@ -350,7 +330,7 @@ fn is_waited_on(condvar: &'static RawCondvar, mutex: &'static RawPosixMutex) -> 
         mutex.lock();
         let found = condvar.notify_one();
         unlock(mutex);
-        i32::from(!found)
+        found
     });
     // SAFETY: the mutex is held.
     let waited = unsafe { condvar.wait(mutex, Some(&Deadline::after(Duration::from_secs(50)))) };
@@ -364,30 +344,19 @@ fn is_waited_on(condvar: &'static RawCondvar, mutex: &'static RawPosixMutex) -> 
 /// In the child, the mutex of the parent's waiters is gone, but the condvar is still there.
 #[test]
 fn a_child_s_signal_does_not_look_at_the_mutex_of_the_dead() {
-    let _watchdog = watchdog("a_child_s_signal_does_not_look_at_the_mutex_of_the_dead");
+    let _watchdog = watch();
     const PAGE: usize = 4096;
     static CONDVAR: RawCondvar = RawCondvar::new();
     static WAITING: AtomicU32 = AtomicU32::new(0);
+    let page = Mapping::private(PAGE).leak();
     // SAFETY: a page of our own, on which zeros are a mutex.
-    let mutex: &'static RawPosixMutex = unsafe {
-        let page = libc::mmap(
-            std::ptr::null_mut(),
-            PAGE,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        );
-        assert_ne!(page, libc::MAP_FAILED);
-        &*page.cast()
-    };
+    let mutex: &'static RawPosixMutex = unsafe { &*page.cast() };
     let waiter = BareThread::start(move || {
         mutex.lock();
         WAITING.store(1, SeqCst);
         // SAFETY: the mutex is held.
         unsafe { CONDVAR.wait(mutex, None) }.unwrap();
         unlock(mutex);
-        0
     });
     // Since the mutex was held, the thread that announced its wait does wait.
     until(|| {
@@ -399,11 +368,7 @@ fn a_child_s_signal_does_not_look_at_the_mutex_of_the_dead() {
     in_child(Way::Fork, || {
         // SAFETY: in the child no thread uses it.
         unsafe { libc::munmap(std::ptr::from_ref(mutex).cast_mut().cast(), PAGE) };
-        match (
-            CONDVAR.notify_one(),
-            CONDVAR.notify_all(),
-            CONDVAR.destroy(),
-        ) {
+        match (CONDVAR.notify_one(), CONDVAR.notify_all(), CONDVAR.destroy()) {
             (false, 0, Ok(())) => 0,
             _ => SIGNALLED,
         }

@@ -4,14 +4,11 @@
 //! Each test is a process of its own, whose address space is limited once its threads have started
 //! (which takes memory, for their stacks).
 
-mod common;
-
-use common::process::in_fresh_process;
-use common::{until, watchdog};
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Barrier, mpsc};
 use std::time::Duration;
 use waitword::{Deadline, Error, Futex, table, wait_any};
+use waitword_testkit::{in_fresh_process, until, watch};
 
 /// No mapping can be made until this is dropped.
 struct NoMemory(libc::rlimit);
@@ -22,10 +19,7 @@ impl NoMemory {
         unsafe {
             let mut usual: libc::rlimit = std::mem::zeroed();
             assert_eq!(libc::getrlimit(libc::RLIMIT_AS, &raw mut usual), 0);
-            let none = libc::rlimit {
-                rlim_cur: 0,
-                ..usual
-            };
+            let none = libc::rlimit { rlim_cur: 0, ..usual };
             assert_eq!(libc::setrlimit(libc::RLIMIT_AS, &raw const none), 0);
             Self(usual)
         }
@@ -45,8 +39,8 @@ fn waiting() -> usize {
 
 #[test]
 fn the_first_use_without_memory() {
-    in_fresh_process("the_first_use_without_memory", || {
-        let _watchdog = watchdog("the_first_use_without_memory");
+    in_fresh_process(|| {
+        let _watchdog = watch();
         static WORDS: [AtomicU32; 3] = [const { AtomicU32::new(0) }; 3];
         const EACH: usize = 6;
         let started = Barrier::new(WORDS.len() * EACH + 2);
@@ -110,8 +104,8 @@ fn the_first_use_without_memory() {
 
 #[test]
 fn growth_without_memory() {
-    in_fresh_process("growth_without_memory", || {
-        let _watchdog = watchdog("growth_without_memory");
+    in_fresh_process(|| {
+        let _watchdog = watch();
         const THREADS: usize = 200;
         static WORDS: [AtomicU8; 8] = [const { AtomicU8::new(0) }; 8];
         let barrier = Barrier::new(THREADS + 1);
@@ -130,10 +124,7 @@ fn growth_without_memory() {
             barrier.wait();
             // The usual table, and parkers for a few threads.
             let soon = Deadline::after(Duration::from_millis(1));
-            assert_eq!(
-                Futex::private(&WORDS[0]).wait_until(0, soon),
-                Err(Error::TimedOut)
-            );
+            assert_eq!(Futex::private(&WORDS[0]).wait_until(0, soon), Err(Error::TimedOut));
             let (buckets, bytes) = (table::buckets(), table::mapped_bytes());
             let no_memory = NoMemory::begin();
             barrier.wait();
@@ -141,10 +132,7 @@ fn growth_without_memory() {
             assert_eq!((table::buckets(), table::mapped_bytes()), (buckets, bytes));
             assert_eq!(table::reserve(1 << 16), Err(Error::OutOfMemory));
             for word in &WORDS {
-                assert_eq!(
-                    Futex::private(word).wake(usize::MAX),
-                    Ok(THREADS / WORDS.len())
-                );
+                assert_eq!(Futex::private(word).wake(usize::MAX), Ok(THREADS / WORDS.len()));
             }
             // Again, and memory becomes available while they sleep.
             barrier.wait();
@@ -152,10 +140,7 @@ fn growth_without_memory() {
             drop(no_memory);
             assert!(table::reserve(1 << 12).is_ok_and(|buckets| buckets >= 1 << 12));
             for word in &WORDS {
-                assert_eq!(
-                    Futex::private(word).wake(usize::MAX),
-                    Ok(THREADS / WORDS.len())
-                );
+                assert_eq!(Futex::private(word).wake(usize::MAX), Ok(THREADS / WORDS.len()));
             }
         });
         assert_eq!(waiting(), 0);
@@ -165,21 +150,15 @@ fn growth_without_memory() {
 /// Hand-offs between threads that have no parkers: each wake must be noticed.
 #[test]
 fn traffic_without_memory() {
-    in_fresh_process("traffic_without_memory", || {
-        let _watchdog = watchdog("traffic_without_memory");
+    in_fresh_process(|| {
+        let _watchdog = watch();
         static TOKENS: [AtomicU32; 2] = [const { AtomicU32::new(0) }; 2];
         const PAIRS: usize = 4;
         const TURNS: usize = 50;
-        let (barrier, woken, counted) = (
-            Barrier::new(2 * PAIRS + 1),
-            AtomicUsize::new(0),
-            AtomicUsize::new(0),
-        );
+        let (barrier, woken, counted) =
+            (Barrier::new(2 * PAIRS + 1), AtomicUsize::new(0), AtomicUsize::new(0));
         let take = |own: &AtomicU32| {
-            while own
-                .fetch_update(SeqCst, SeqCst, |tokens| tokens.checked_sub(1))
-                .is_err()
-            {
+            while own.fetch_update(SeqCst, SeqCst, |tokens| tokens.checked_sub(1)).is_err() {
                 match Futex::private(own).wait(0) {
                     Ok(()) => _ = woken.fetch_add(1, SeqCst),
                     Err(error) => assert_eq!(error, Error::Mismatch),

@@ -4,18 +4,16 @@
 //! [`NumaWord`] does not find a thread that waits on its plain word, or the other way round. (The
 //! kernel's answer there depends on how words are hashed, so it is not compared.)
 
-mod support;
-
 use libc::{EAGAIN, EFAULT, EINVAL, ETIMEDOUT};
 use std::sync::Arc;
 use std::time::Duration;
-use support::Answer;
-use support::atomic::Atomic;
-use support::cases::{Calls, Case, PAST, Time, VALUE, case, check};
-use support::crew::Crew;
-use support::watchdog::watch;
 use waitword::raw::{NUMA, SIZE_U8, SIZE_U16, SIZE_U32, SIZE_U64, Waitv};
 use waitword::{Deadline, Error, Futex, NumaWord, Op, WakeOp, probe, wait_any};
+use waitword_testkit::{
+    Answer, Atomic, Crew, cases,
+    cases::{Calls, Case, PAST, Time, VALUE, check},
+    for_every_width, watch,
+};
 
 /// A word that holds `value`, with this node, -1 or another.
 fn pair<A: Atomic>(value: u64, node: u64) -> NumaWord<A> {
@@ -31,7 +29,7 @@ fn past() -> Deadline {
 
 #[test]
 fn minus_one_becomes_the_callers_node() {
-    let _watchdog = watch("minus_one_becomes_the_callers_node");
+    let _watchdog = watch();
     for_every_width!(minus_one_becomes_the_callers_node_at());
 }
 
@@ -40,19 +38,11 @@ fn minus_one_becomes_the_callers_node_at<A: Atomic>() {
     let calls: [Call<A>; 6] = [
         |pair| assert_eq!(Futex::numa(pair).wake(1), Ok(0)),
         |pair| assert_eq!(Futex::numa(pair).wait(A::value(1)), Err(Error::Mismatch)),
-        |pair| {
-            assert_eq!(
-                Futex::numa(pair).wait_until(A::value(0), past()),
-                Err(Error::TimedOut)
-            )
-        },
+        |pair| assert_eq!(Futex::numa(pair).wait_until(A::value(0), past()), Err(Error::TimedOut)),
         |pair| assert_eq!(Futex::numa(pair).requeue(Futex::numa(pair), 1, 1), Ok(0)),
         |pair| {
             let set = WakeOp::new(Op::Set, A::value(5));
-            assert_eq!(
-                Futex::numa(pair).wake_op(1, Futex::numa(pair), 1, set),
-                Ok(0)
-            );
+            assert_eq!(Futex::numa(pair).wake_op(1, Futex::numa(pair), 1, set), Ok(0));
         },
         |pair| {
             let words = [Futex::numa(pair).expecting(A::value(0))];
@@ -73,7 +63,7 @@ fn minus_one_becomes_the_callers_node_at<A: Atomic>() {
 
 #[test]
 fn a_node_that_does_not_exist_is_refused() {
-    let _watchdog = watch("a_node_that_does_not_exist_is_refused");
+    let _watchdog = watch();
     for_every_width!(a_node_that_does_not_exist_is_refused_at());
 }
 
@@ -87,22 +77,16 @@ fn a_node_that_does_not_exist_is_refused_at<A: Atomic>() {
     assert_eq!(bad_futex.wake(1), Err(Error::NoSuchNode));
     assert_eq!(bad_futex.requeue(good, 1, 1), Err(Error::NoSuchNode));
     assert_eq!(good.requeue(bad_futex, 1, 1), Err(Error::NoSuchNode));
-    assert_eq!(
-        bad_futex.cmp_requeue(A::value(1), good, 1, 1),
-        Err(Error::NoSuchNode)
-    );
+    assert_eq!(bad_futex.cmp_requeue(A::value(1), good, 1, 1), Err(Error::NoSuchNode));
     assert_eq!(good.wake_op(1, bad_futex, 1, set), Err(Error::NoSuchNode));
-    let words = [
-        good.expecting(A::value(0)),
-        bad_futex.expecting(A::value(0)),
-    ];
+    let words = [good.expecting(A::value(0)), bad_futex.expecting(A::value(0))];
     assert_eq!(wait_any(&words, Some(past())), Err(Error::NoSuchNode));
     assert_eq!((bad.value.get(), bad.node.get()), (0, A::ALL_BITS - 1));
 }
 
 #[test]
 fn the_node_is_part_of_the_word() {
-    let _watchdog = watch("the_node_is_part_of_the_word");
+    let _watchdog = watch();
     for_every_width!(the_node_is_part_of_the_word_at());
 }
 
@@ -134,7 +118,7 @@ fn answer_of(waited: Result<(), Error>) -> Answer {
 
 #[test]
 fn waiters_move_between_plain_words_and_nodes() {
-    let _watchdog = watch("waiters_move_between_plain_words_and_nodes");
+    let _watchdog = watch();
     for_every_width!(waiters_move_at());
 }
 
@@ -145,9 +129,7 @@ fn waiters_move_at<A: Atomic>() {
     let (on_node, plain) = (Futex::numa(&word), Futex::private(&word.value));
     for worker in [0, 1] {
         let word = word.clone();
-        crew.order(worker, 1, move || {
-            answer_of(Futex::private(&word.value).wait(A::value(0)))
-        });
+        crew.order(worker, 1, move || answer_of(Futex::private(&word.value).wait(A::value(0))));
         assert_eq!(crew.settle(), []);
     }
     // The same address, but another place, so they do move.
@@ -169,7 +151,6 @@ fn waiters_move_at<A: Atomic>() {
 #[test]
 #[ignore = "needs four nodes and a cpuset of its own: scripts/qemu numa"]
 fn a_waiter_is_found_though_the_nodes_have_changed() {
-    let _watchdog = watch("a_waiter_is_found_though_the_nodes_have_changed");
     let group = std::path::PathBuf::from(std::env::var("WAITWORD_CPUSET").unwrap());
     let allow = |nodes: &str| std::fs::write(group.join("cpuset.mems"), nodes).unwrap();
     std::fs::write(group.join("cgroup.procs"), std::process::id().to_string()).unwrap();
@@ -207,26 +188,16 @@ fn flags(c: &Calls) -> u32 {
 }
 
 fn wait(c: &Calls, word: usize, value: u64, time: Time) -> Answer {
-    c.wait(
-        word,
-        value,
-        c.all_bits(),
-        flags(c),
-        time,
-        libc::CLOCK_MONOTONIC,
-    )
+    c.wait(word, value, c.all_bits(), flags(c), time, libc::CLOCK_MONOTONIC)
 }
 
 fn entry(c: &Calls, word: usize, val: u64) -> Waitv {
-    Waitv {
-        flags: flags(c),
-        ..c.entry(word, val)
-    }
+    Waitv { flags: flags(c), ..c.entry(word, val) }
 }
 
 #[test]
 fn through_futex2() {
-    let _watchdog = watch("through_futex2");
+    let _watchdog = watch();
     // Shared words on nodes are the kernel's own, which knows only 32 bits, or (before 6.16) none.
     let cases = cases().into_iter().map(|case| {
         case.only(|c| {
@@ -234,82 +205,65 @@ fn through_futex2() {
             by_kernel || c.private != 0 && !c.are_the_kernel_s()
         })
     });
-    check(&cases.collect::<Vec<_>>(), SIZES);
+    check(cases.collect(), SIZES);
 }
 
 const OTHER: u64 = VALUE + 1;
 
 fn cases() -> Vec<Case> {
-    vec![
-        case("wait, equal and past", Err(ETIMEDOUT), |c| {
-            wait(c, with_node(c, 0, c.all_bits()), VALUE, PAST)
-        }),
-        case(
-            "wait, mismatch, and -1 is replaced all the same",
-            Err(EAGAIN),
-            |c| {
-                let answer = wait(c, with_node(c, 0, c.all_bits()), OTHER, Time::None);
-                assert_ne!(node_of(c, 0), c.all_bits());
-                answer
-            },
-        ),
-        case("wake replaces -1", Ok(0), |c| {
+    cases! { c:
+        "wait, equal and past" => Err(ETIMEDOUT),
+            wait(c, with_node(c, 0, c.all_bits()), VALUE, PAST);
+        "wait, mismatch, and -1 is replaced all the same" => Err(EAGAIN), {
+            let answer = wait(c, with_node(c, 0, c.all_bits()), OTHER, Time::None);
+            assert_ne!(node_of(c, 0), c.all_bits());
+            answer
+        };
+        "wake replaces -1" => Ok(0), {
             let answer = c.wake(with_node(c, 0, c.all_bits()), 1, 1, flags(c));
             assert_ne!(node_of(c, 0), c.all_bits());
             answer
-        }),
-        case("a bad mask before -1 is replaced", Err(EINVAL), |c| {
+        };
+        "a bad mask before -1 is replaced" => Err(EINVAL), {
             let answer = c.wake(with_node(c, 0, c.all_bits()), 0, 1, flags(c));
             assert_eq!(node_of(c, 0), c.all_bits());
             answer
-        }),
-        case("wait, no such node before mismatch", Err(EINVAL), |c| {
-            wait(c, with_node(c, 0, c.all_bits() - 1), OTHER, Time::None)
-        }),
-        case("wake, no such node", Err(EINVAL), |c| {
-            c.wake(with_node(c, 0, c.all_bits() - 1), 1, 1, flags(c))
-        }),
-        case("wait, aligned as a word, not as a pair", Err(EINVAL), |c| {
-            wait(c, c.word(0) + c.bytes(), OTHER, Time::None)
-        }),
-        case("wake, aligned as a word, not as a pair", Err(EINVAL), |c| {
-            c.wake(c.word(0) + c.bytes(), 1, 1, flags(c))
-        }),
-        case("wait, null", Err(EFAULT), |c| wait(c, 0, VALUE, PAST)),
-        case("wake, null", Err(EFAULT), |c| c.wake(0, 1, 1, flags(c))),
-        case("requeue replaces both", Ok(0), |c| {
+        };
+        "wait, no such node before mismatch" => Err(EINVAL),
+            wait(c, with_node(c, 0, c.all_bits() - 1), OTHER, Time::None);
+        "wake, no such node" => Err(EINVAL),
+            c.wake(with_node(c, 0, c.all_bits() - 1), 1, 1, flags(c));
+        "wait, aligned as a word, not as a pair" => Err(EINVAL),
+            wait(c, c.word(0) + c.bytes(), OTHER, Time::None);
+        "wake, aligned as a word, not as a pair" => Err(EINVAL),
+            c.wake(c.word(0) + c.bytes(), 1, 1, flags(c));
+        "wait, null" => Err(EFAULT), wait(c, 0, VALUE, PAST);
+        "wake, null" => Err(EFAULT), c.wake(0, 1, 1, flags(c));
+        "requeue replaces both" => Ok(0), {
             let [from, to] = [0, 1].map(|word| with_node(c, word, c.all_bits()));
             let answer = c.requeue(&[entry(c, from, VALUE), entry(c, to, 0)], 0, 1, 1);
             assert_ne!(node_of(c, 0), c.all_bits());
             assert_ne!(node_of(c, 1), c.all_bits());
             answer
-        }),
-        case(
-            "requeue, no such node for the second, before mismatch",
-            Err(EINVAL),
-            |c| {
-                let from = with_node(c, 0, c.all_bits());
-                let to = with_node(c, 1, c.all_bits() - 1);
-                c.requeue(&[entry(c, from, OTHER), entry(c, to, 0)], 0, 1, 1)
-            },
-        ),
-        case("waitv", Err(ETIMEDOUT), |c| {
+        };
+        "requeue, no such node for the second, before mismatch" => Err(EINVAL), {
+            let from = with_node(c, 0, c.all_bits());
+            let to = with_node(c, 1, c.all_bits() - 1);
+            c.requeue(&[entry(c, from, OTHER), entry(c, to, 0)], 0, 1, 1)
+        };
+        "waitv" => Err(ETIMEDOUT), {
             let words = [0, 1].map(|word| entry(c, with_node(c, word, c.all_bits()), VALUE));
             c.waitv(&words, 2, 0, PAST, libc::CLOCK_MONOTONIC)
-        }),
-        case("waitv, no such node", Err(EINVAL), |c| {
+        };
+        "waitv, no such node" => Err(EINVAL), {
             let good = entry(c, with_node(c, 0, c.all_bits()), VALUE);
             let bad = entry(c, with_node(c, 1, c.all_bits() - 1), VALUE);
             c.waitv(&[good, bad], 2, 0, PAST, libc::CLOCK_MONOTONIC)
-        }),
-        case(
-            "waitv, no such node before the mismatch of another",
-            Err(EINVAL),
-            |c| {
-                let good = entry(c, with_node(c, 0, c.all_bits()), OTHER);
-                let bad = entry(c, with_node(c, 1, c.all_bits() - 1), VALUE);
-                c.waitv(&[good, bad], 2, 0, PAST, libc::CLOCK_MONOTONIC)
-            },
-        ),
-    ]
+        };
+        "waitv, no such node before the mismatch of another" => Err(EINVAL), {
+            let good = entry(c, with_node(c, 0, c.all_bits()), OTHER);
+            let bad = entry(c, with_node(c, 1, c.all_bits() - 1), VALUE);
+            c.waitv(&[good, bad], 2, 0, PAST, libc::CLOCK_MONOTONIC)
+        };
+    }
 }

@@ -10,12 +10,6 @@
 //! | 6.7 | futex_wait, futex_wake, futex_requeue | `ENOSYS` |
 //! | 6.16 | PR_FUTEX_HASH | `EINVAL` |
 
-mod common;
-
-use common::process::in_fresh_process;
-use common::seccomp::{self, ALLOW, FIRST, NUMBER, SECOND, answer, load, step, unless};
-use common::{until_waiting, watchdog};
-use libc::{BPF_ALU, BPF_AND, BPF_K, sock_filter};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -26,50 +20,33 @@ use waitword::{
     Deadline, Error, Futex, LockError, PosixFlavour, PosixMutexOptions, RawCondvar, Scope, raw,
     wait_any,
 };
+use waitword_testkit::{
+    in_fresh_process,
+    seccomp::{call, refuse},
+    until_waiting, watch,
+};
 
 const FUTEX_LOCK_PI2: u32 = 13;
 const PR_FUTEX_HASH: u32 = 78;
-/// Answers with an error if the call has this number.
-const fn refuse(call: libc::c_long, error: i32) -> [sock_filter; 2] {
-    [unless(call as u32, 1), answer(error)]
-}
 
 /// From here on this thread, and the threads that it starts, see the futexes of Linux 5.10.
 fn become_old() {
-    let mut filter = vec![load(NUMBER)];
-    filter.extend(refuse(libc::SYS_futex_waitv, libc::ENOSYS));
     // futex_wake, futex_wait, futex_requeue: the same numbers on every architecture.
-    for call in [454, 455, 456] {
-        filter.extend(refuse(call, libc::ENOSYS));
-    }
-    let among = |call: libc::c_long, rest: [sock_filter; 4]| {
-        let skip = unless(call as u32, 5);
-        [&[skip][..], &rest, &[ALLOW]].concat()
-    };
-    filter.extend(among(
-        libc::SYS_futex,
-        [
-            load(SECOND),
-            step(BPF_ALU | BPF_AND | BPF_K, 127, 0, 0),
-            unless(FUTEX_LOCK_PI2, 1),
-            answer(libc::ENOSYS),
-        ],
-    ));
-    filter.extend([
-        unless(libc::SYS_prctl as u32, 3),
-        load(FIRST),
-        unless(PR_FUTEX_HASH, 1),
-        answer(libc::EINVAL),
-        ALLOW,
-    ]);
-    seccomp::install(filter);
+    let calls = [libc::SYS_futex_waitv, 454, 455, 456].map(call);
+    refuse(libc::ENOSYS, calls);
+    // Whatever its flags are.
+    let lock_pi2 = call(libc::SYS_futex).with(1, 127, FUTEX_LOCK_PI2);
+    refuse(libc::ENOSYS, [lock_pi2]);
+    let hash = call(libc::SYS_prctl).with(0, u32::MAX, PR_FUTEX_HASH);
+    refuse(libc::EINVAL, [hash]);
 }
 
 /// Runs a test in a process of its own, which is on an old kernel from its first futex on.
-fn on_an_old_kernel(test: &'static str, check: impl FnOnce()) {
-    in_fresh_process(test, || {
+#[track_caller]
+fn on_an_old_kernel(check: impl FnOnce()) {
+    in_fresh_process(|| {
         become_old();
-        let _watchdog = watchdog(test);
+        let _watchdog = watch();
         check();
     });
 }
@@ -89,8 +66,8 @@ fn soon() -> Deadline {
 }
 
 #[test]
-fn the_probes_say_so() {
-    on_an_old_kernel("the_probes_say_so", || {
+fn the_probes_report_it() {
+    on_an_old_kernel(|| {
         let missing = Support::No(waitword::raw::Errno::NOSYS);
         assert_eq!(probe::futex(), Support::Yes);
         for support in [
@@ -102,42 +79,27 @@ fn the_probes_say_so() {
         ] {
             assert_eq!(support, missing);
         }
-        assert_eq!(
-            probe::private_hash_slots(),
-            Err(waitword::raw::Errno::INVAL)
-        );
+        assert_eq!(probe::private_hash_slots(), Err(waitword::raw::Errno::INVAL));
     });
 }
 
 #[test]
 fn what_needs_futex_waitv_is_refused_and_the_rest_works() {
-    let test = "what_needs_futex_waitv_is_refused_and_the_rest_works";
-    on_an_old_kernel(test, || {
+    on_an_old_kernel(|| {
         let (byte, word, wide) = (AtomicU8::new(0), AtomicU32::new(0), AtomicU64::new(0));
         // Refused at once: without a deadline, these would be hangs.
         assert_eq!(Futex::shared(&wide).wait(0), Err(Error::Unsupported));
-        let mixed = [
-            Futex::private(&byte).expecting(0),
-            Futex::shared(&word).expecting(0),
-        ];
+        let mixed = [Futex::private(&byte).expecting(0), Futex::shared(&word).expecting(0)];
         assert_eq!(wait_any(&mixed, None), Err(Error::Unsupported));
         assert_eq!(waitword::table::snapshot(&mut []).counted, 0);
         // Wakes and the other sizes work as usual.
         assert_eq!(Futex::shared(&wide).wake(1), Ok(0));
-        assert_eq!(
-            Futex::shared(&word).wait_until(0, soon()),
-            Err(Error::TimedOut)
-        );
-        assert_eq!(
-            Futex::shared(&byte).wait_until(0, soon()),
-            Err(Error::TimedOut)
-        );
+        assert_eq!(Futex::shared(&word).wait_until(0, soon()), Err(Error::TimedOut));
+        assert_eq!(Futex::shared(&byte).wait_until(0, soon()), Err(Error::TimedOut));
         thread::scope(|scope| {
             let waiter = scope.spawn(|| {
-                let words = [
-                    Futex::private(&byte).expecting(0),
-                    Futex::private(&wide).expecting(0),
-                ];
+                let words =
+                    [Futex::private(&byte).expecting(0), Futex::private(&wide).expecting(0)];
                 wait_any(&words, None)
             });
             until_waiting(&wide, 1);
@@ -149,8 +111,8 @@ fn what_needs_futex_waitv_is_refused_and_the_rest_works() {
 
 /// futex2's own calls, on private words of all sizes.
 #[test]
-fn the_door_has_futex2_where_the_kernel_has_not() {
-    on_an_old_kernel("the_door_has_futex2_where_the_kernel_has_not", || {
+fn the_raw_interface_has_futex2_where_the_kernel_has_not() {
+    on_an_old_kernel(|| {
         let wide = AtomicU64::new(0);
         let flags = raw::SIZE_U64 | raw::PRIVATE;
         thread::scope(|scope| {
@@ -177,20 +139,14 @@ fn the_door_has_futex2_where_the_kernel_has_not() {
 /// FUTEX_LOCK_PI knows only the wall clock.
 #[test]
 fn a_priority_mutex_has_deadlines_on_both_clocks() {
-    let test = "a_priority_mutex_has_deadlines_on_both_clocks";
-    on_an_old_kernel(test, || {
-        let mutex = &PosixMutexOptions::new()
-            .flavour(PosixFlavour::PriorityInheriting)
-            .build_raw();
+    on_an_old_kernel(|| {
+        let mutex = &PosixMutexOptions::new().flavour(PosixFlavour::PriorityInheriting).build_raw();
         let wall_clock = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
         mutex.lock();
         thread::scope(|scope| {
             let timed_out = [
                 soon(),
-                Deadline::at(
-                    waitword::Clock::Realtime,
-                    wall_clock + Duration::from_millis(20),
-                ),
+                Deadline::at(waitword::Clock::Realtime, wall_clock + Duration::from_millis(20)),
             ];
             for deadline in timed_out {
                 let waiter = scope.spawn(move || mutex.lock_until(deadline));
@@ -198,9 +154,7 @@ fn a_priority_mutex_has_deadlines_on_both_clocks() {
                 assert!(deadline.has_passed());
             }
             let waiter = scope.spawn(|| {
-                mutex
-                    .lock_until(Deadline::after(Duration::from_secs(60)))
-                    .unwrap();
+                mutex.lock_until(Deadline::after(Duration::from_secs(60))).unwrap();
                 // SAFETY: locked just above.
                 unsafe { mutex.unlock() };
             });
@@ -216,7 +170,7 @@ fn a_priority_mutex_has_deadlines_on_both_clocks() {
 /// wait.
 #[test]
 fn a_herd_is_woken_and_moved() {
-    on_an_old_kernel("a_herd_is_woken_and_moved", || {
+    on_an_old_kernel(|| {
         const HERD: usize = 600;
         let (word, other) = (AtomicU32::new(0), AtomicU64::new(0));
         let (mutex, condvar) = (PosixMutexOptions::new().build_raw(), RawCondvar::new());

@@ -1,16 +1,13 @@
 //! The cargo feature `send_guard`: a guard is dropped by a thread other than the one that locked,
 //! for each lock whose guards may be sent.
 
-mod support;
-
 use impls::impls;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
-use support::crew::Crew;
-use support::watchdog::watch;
 use waitword::*;
+use waitword_testkit::{Crew, watch};
 
 /// As with parking_lot's feature: what a guard lends must be `Send`, and a reentrant mutex knows
 /// its thread.
@@ -56,7 +53,7 @@ fn travels<L: Send + Sync + 'static, G: Send>(
 
 #[test]
 fn a_mutex_is_unlocked_by_another_thread() {
-    let _watchdog = watch("a_mutex_is_unlocked_by_another_thread");
+    let _watchdog = watch();
     for flavour in [Flavour::Adaptive, Flavour::Throughput, Flavour::WaitWake] {
         let mutex = MutexOptions::new().flavour(flavour).build(0);
         travels(mutex, 1, Mutex::lock, |mutex| drop(mutex.lock()));
@@ -69,21 +66,14 @@ fn a_mutex_is_unlocked_by_another_thread() {
 
 #[test]
 fn a_rwlock_is_unlocked_by_another_thread() {
-    let _watchdog = watch("a_rwlock_is_unlocked_by_another_thread");
+    let _watchdog = watch();
     for preference in [Preference::Reader, Preference::Writer] {
         for (scope, entries) in [(Scope::Private, 1), (Scope::Shared, 0)] {
-            let lock = || {
-                RwLockOptions::new()
-                    .preference(preference)
-                    .scope(scope)
-                    .build(0)
-            };
+            let lock = || RwLockOptions::new().preference(preference).scope(scope).build(0);
             travels(lock(), entries, RwLock::read, |lock| drop(lock.write()));
             travels(lock(), entries, RwLock::write, |lock| drop(lock.read()));
             travels(lock(), entries, RwLock::write, |lock| drop(lock.write()));
-            travels(lock(), entries, RwLock::upgradable_read, |lock| {
-                drop(lock.write())
-            });
+            travels(lock(), entries, RwLock::upgradable_read, |lock| drop(lock.write()));
             // Upgraded where it arrives.
             let upgraded = |lock: &'static RwLock<i32>| {
                 let guard = lock.upgradable_read();
@@ -100,7 +90,7 @@ fn a_rwlock_is_unlocked_by_another_thread() {
 /// A condition variable waits with the guard that another thread locked, and returns it.
 #[test]
 fn a_wait_with_another_thread_s_guard() {
-    let _watchdog = watch("a_wait_with_another_thread_s_guard");
+    let _watchdog = watch();
     static MUTEX: Mutex<bool> = Mutex::new(false);
     static CONDVAR: Condvar = Condvar::new();
     let mut guard = MUTEX.lock();
@@ -119,7 +109,7 @@ fn a_wait_with_another_thread_s_guard() {
 /// receives them. When all are gone nothing holds the lock.
 #[test]
 fn readers_exchange_their_guards_beside_writers() {
-    let _watchdog = watch("readers_exchange_their_guards_beside_writers");
+    let _watchdog = watch();
     type Guard = RwLockReadGuard<'static, AtomicU32>;
     static LOCK: RwLock<AtomicU32> = RwLock::new(AtomicU32::new(0));
     static STOP: AtomicBool = AtomicBool::new(false);
@@ -158,10 +148,7 @@ fn readers_exchange_their_guards_beside_writers() {
         std::thread::sleep(Duration::from_millis(3));
     }
     STOP.store(true, SeqCst);
-    let left: Vec<_> = threads
-        .into_iter()
-        .map(|thread| thread.join().unwrap())
-        .collect();
+    let left: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     drop(left);
     assert!(!LOCK.is_locked());
     assert_eq!(LOCK.try_write().unwrap().load(SeqCst), 2 * writes);

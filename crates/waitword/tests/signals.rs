@@ -1,13 +1,13 @@
 //! Signals: when a wait is interrupted, and wakes from handlers, wherever they have interrupted.
 
-mod common;
-
-use common::{inside, install, signal, thread_number, until, until_waiting, waiters_at, watchdog};
 use std::sync::atomic::{
     AtomicBool, AtomicI32, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst,
 };
 use std::time::Duration;
 use waitword::{Deadline, Error, Futex, Op, WakeOp, probe, wait_any};
+use waitword_testkit::{
+    inside, install, signal, thread_number, until, until_waiting, waiters_at, watch,
+};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -45,34 +45,22 @@ fn signalled<T: Send>(number: i32, wait: impl FnOnce() -> T + Send) -> T {
 
 #[test]
 fn without_sa_restart_every_wait_is_interrupted() {
-    let _watchdog = watchdog("without_sa_restart_every_wait_is_interrupted");
+    let _watchdog = watch();
     let number = libc::SIGRTMIN() + 1;
     install(number, count, 0);
     let (a, b) = (AtomicU8::new(0), AtomicU16::new(0));
     let (c, d) = (AtomicU32::new(0), AtomicU64::new(0));
     let interrupted = Err(Error::Interrupted);
-    assert_eq!(
-        signalled(number, || Futex::private(&a).wait(0)),
-        interrupted
-    );
-    assert_eq!(
-        signalled(number, || Futex::private(&d).wait(0)),
-        interrupted
-    );
+    assert_eq!(signalled(number, || Futex::private(&a).wait(0)), interrupted);
+    assert_eq!(signalled(number, || Futex::private(&d).wait(0)), interrupted);
     assert_eq!(signalled(number, || Futex::shared(&a).wait(0)), interrupted);
     assert_eq!(signalled(number, || Futex::shared(&b).wait(0)), interrupted);
     assert_eq!(signalled(number, || Futex::shared(&c).wait(0)), interrupted);
     let far = || Deadline::after(HOUR);
-    assert_eq!(
-        signalled(number, || Futex::private(&b).wait_until(0, far())),
-        interrupted
-    );
+    assert_eq!(signalled(number, || Futex::private(&b).wait_until(0, far())), interrupted);
     if has_waitv() {
         assert_eq!(signalled(number, || Futex::shared(&d).wait(0)), interrupted);
-        assert_eq!(
-            signalled(number, || Futex::shared(&d).wait_until(0, far())),
-            interrupted
-        );
+        assert_eq!(signalled(number, || Futex::shared(&d).wait_until(0, far())), interrupted);
     }
     let any = |first: bool, last: bool, deadline| {
         let all = [
@@ -93,15 +81,12 @@ fn without_sa_restart_every_wait_is_interrupted() {
             assert_eq!(ended, Err(Error::Interrupted));
         }
     }
-    assert_eq!(
-        waiters_at(&a) + waiters_at(&b) + waiters_at(&c) + waiters_at(&d),
-        0
-    );
+    assert_eq!(waiters_at(&a) + waiters_at(&b) + waiters_at(&c) + waiters_at(&d), 0);
 }
 
 #[test]
 fn with_sa_restart_a_wait_without_a_deadline_goes_on() {
-    let _watchdog = watchdog("with_sa_restart_a_wait_without_a_deadline_goes_on");
+    let _watchdog = watch();
     let number = libc::SIGRTMIN() + 2;
     install(number, count, libc::SA_RESTART);
     let (a, b, c) = (AtomicU8::new(0), AtomicU32::new(0), AtomicU64::new(0));
@@ -135,29 +120,17 @@ fn with_sa_restart_a_wait_without_a_deadline_goes_on() {
 
 #[test]
 fn with_sa_restart_a_wait_with_a_deadline_is_interrupted() {
-    let _watchdog = watchdog("with_sa_restart_a_wait_with_a_deadline_is_interrupted");
+    let _watchdog = watch();
     let number = libc::SIGRTMIN() + 3;
     install(number, count, libc::SA_RESTART);
     let (a, c) = (AtomicU8::new(0), AtomicU32::new(0));
     let far = || Deadline::after(HOUR);
     let interrupted = Err(Error::Interrupted);
-    assert_eq!(
-        signalled(number, || Futex::private(&a).wait_until(0, far())),
-        interrupted
-    );
-    assert_eq!(
-        signalled(number, || Futex::shared(&a).wait_until(0, far())),
-        interrupted
-    );
-    assert_eq!(
-        signalled(number, || Futex::shared(&c).wait_until(0, far())),
-        interrupted
-    );
+    assert_eq!(signalled(number, || Futex::private(&a).wait_until(0, far())), interrupted);
+    assert_eq!(signalled(number, || Futex::shared(&a).wait_until(0, far())), interrupted);
+    assert_eq!(signalled(number, || Futex::shared(&c).wait_until(0, far())), interrupted);
     let any = || {
-        let words = [
-            Futex::private(&a).expecting(0),
-            Futex::private(&c).expecting(0),
-        ];
+        let words = [Futex::private(&a).expecting(0), Futex::private(&c).expecting(0)];
         wait_any(&words, Some(far()))
     };
     assert_eq!(signalled(number, any), Err(Error::Interrupted));
@@ -167,7 +140,7 @@ fn with_sa_restart_a_wait_with_a_deadline_is_interrupted() {
 /// built on it.
 #[test]
 fn with_sa_restart_waits_on_the_kernels_waitv_keep_their_deadline() {
-    let _watchdog = watchdog("with_sa_restart_waits_on_the_kernels_waitv_keep_their_deadline");
+    let _watchdog = watch();
     if !has_waitv() {
         println!("this kernel has no futex_waitv");
         return;
@@ -177,15 +150,9 @@ fn with_sa_restart_waits_on_the_kernels_waitv_keep_their_deadline() {
     let (a, d) = (AtomicU8::new(0), AtomicU64::new(0));
     let soon = || Deadline::after(Duration::from_millis(20));
     let over = Err(Error::TimedOut);
-    assert_eq!(
-        signalled(number, || Futex::shared(&d).wait_until(0, soon())),
-        over
-    );
+    assert_eq!(signalled(number, || Futex::shared(&d).wait_until(0, soon())), over);
     let any = || {
-        let words = [
-            Futex::private(&a).expecting(0),
-            Futex::shared(&d).expecting(0),
-        ];
+        let words = [Futex::private(&a).expecting(0), Futex::shared(&d).expecting(0)];
         wait_any(&words, Some(soon()))
     };
     assert_eq!(signalled(number, any), Err(Error::TimedOut));
@@ -201,7 +168,7 @@ extern "C" fn ring_bell(_signal: i32) {
 
 #[test]
 fn a_wake_from_a_handler_returns_what_it_has_woken() {
-    let _watchdog = watchdog("a_wake_from_a_handler_returns_what_it_has_woken");
+    let _watchdog = watch();
     let number = libc::SIGRTMIN() + 5;
     install(number, ring_bell, 0);
     std::thread::scope(|scope| {
@@ -236,14 +203,10 @@ fn all_are_woken_by(lines: &'static [AtomicU32], action: fn()) {
 /// One test, because all parts use the same words.
 #[test]
 fn a_handler_inside_a_bucket_has_its_wakes_delivered() {
-    let _watchdog = watchdog("a_handler_inside_a_bucket_has_its_wakes_delivered");
+    let _watchdog = watch();
     // The words whose buckets are held, and another.
     all_are_woken_by(&LINES[..1], || {
-        assert_eq!(
-            Futex::private(inside::second()).wake(1),
-            Ok(0),
-            "not yet known"
-        );
+        assert_eq!(Futex::private(inside::second()).wake(1), Ok(0), "not yet known");
         assert_eq!(Futex::private(&LINES[0]).wake(1), Ok(0), "not yet known");
     });
     // The mask travels with the wake.
@@ -290,7 +253,7 @@ fn wake_each(lines: &[AtomicU32]) {
 /// bucket.
 #[test]
 fn a_holder_that_is_stopped_stops_no_other_bucket() {
-    let _watchdog = watchdog("a_holder_that_is_stopped_stops_no_other_bucket");
+    let _watchdog = watch();
     static STOPPED: AtomicBool = AtomicBool::new(false);
     static GO_ON: AtomicBool = AtomicBool::new(false);
     let words: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
@@ -306,17 +269,14 @@ fn a_holder_that_is_stopped_stops_no_other_bucket() {
             });
         });
         until(|| STOPPED.load(SeqCst));
-        let mut nobody = [];
-        let snapshot = waitword::table::snapshot(&mut nobody);
+        let mut none = [];
+        let snapshot = waitword::table::snapshot(&mut none);
         assert!((1..=2).contains(&snapshot.locked_buckets), "{snapshot:?}");
         // Some of these words may share a held bucket; most do not.
         for word in words {
             scope.spawn(move || {
                 let soon = Deadline::after(Duration::from_millis(1));
-                assert_eq!(
-                    Futex::private(word).wait_until(0, soon),
-                    Err(Error::TimedOut)
-                );
+                assert_eq!(Futex::private(word).wait_until(0, soon), Err(Error::TimedOut));
                 done.fetch_add(1, SeqCst);
             });
         }
@@ -343,7 +303,7 @@ extern "C" fn give(_signal: i32) {
 /// wakes.
 #[test]
 fn a_fast_timer_loses_nothing() {
-    let _watchdog = watchdog("a_fast_timer_loses_nothing");
+    let _watchdog = watch();
     let number = libc::SIGRTMIN() + 6;
     for flags in [0, libc::SA_RESTART] {
         install(number, give, flags);
@@ -361,10 +321,7 @@ fn a_fast_timer_loses_nothing() {
 }
 
 fn take_one() {
-    while TOKENS
-        .fetch_update(SeqCst, SeqCst, |tokens| tokens.checked_sub(1))
-        .is_err()
-    {
+    while TOKENS.fetch_update(SeqCst, SeqCst, |tokens| tokens.checked_sub(1)).is_err() {
         match Futex::private(&TOKENS).wait(0) {
             Ok(()) | Err(Error::Mismatch | Error::Interrupted) => {}
             Err(error) => panic!("a wait has failed: {error}"),
@@ -379,14 +336,8 @@ struct Timer(libc::timer_t);
 
 impl Timer {
     fn start(number: i32) -> Self {
-        let period = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 50_000,
-        };
-        let times = libc::itimerspec {
-            it_interval: period,
-            it_value: period,
-        };
+        let period = libc::timespec { tv_sec: 0, tv_nsec: 50_000 };
+        let times = libc::itimerspec { it_interval: period, it_value: period };
         // SAFETY: whole structures.
         unsafe {
             let mut event: libc::sigevent = std::mem::zeroed();

@@ -1,18 +1,15 @@
 //! Waiters that spin. The budget belongs to the whole process, so these tests have a process of
 //! their own.
 
-mod support;
-
 use std::time::Duration;
-use support::atomic::Atomic;
-use support::watchdog::watch;
 use waitword::Futex;
+use waitword_testkit::{Atomic, for_every_width, watch};
 
 /// A wake that finds its waiter still spinning. With a budget that outlasts every test the waiter
 /// never sleeps, and must be woken nevertheless.
 #[test]
 fn spinners_are_woken_and_counted() {
-    let _watchdog = watch("spinners_are_woken_and_counted");
+    let _watchdog = watch();
     for_every_width!(spinners_are_woken_and_counted_at());
 }
 

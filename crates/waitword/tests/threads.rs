@@ -1,16 +1,13 @@
 //! Many threads: threads that end leave nothing behind, thousands of sleepers are all woken, in
 //! order of arrival, and real-time threads first.
 
-mod common;
-
-use common::process::in_fresh_process;
-use common::{until, until_waiting, watchdog};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::thread::{Builder, Scope};
 use std::time::Duration;
 use waitword::{Deadline, Error, Futex, RawPosixMutex, table};
+use waitword_testkit::{in_fresh_process, until, until_waiting, watch};
 
 /// A thread with a small stack, because there will be thousands.
 fn start<'scope>(scope: &'scope Scope<'scope, '_>, work: impl FnOnce() + Send + 'scope) {
@@ -24,8 +21,8 @@ fn waiting() -> usize {
 
 #[test]
 fn threads_that_end_leave_nothing_behind() {
-    in_fresh_process("threads_that_end_leave_nothing_behind", || {
-        let _watchdog = watchdog("threads_that_end_leave_nothing_behind");
+    in_fresh_process(|| {
+        let _watchdog = watch();
         const THREADS: usize = 10_000;
         const AT_ONCE: usize = 100;
         let word = AtomicU64::new(0);
@@ -49,9 +46,7 @@ fn threads_that_end_leave_nothing_behind() {
                     });
                 }
                 word.fetch_add(1, SeqCst);
-                Futex::private(&word)
-                    .wake(usize::MAX)
-                    .expect("a private wake");
+                Futex::private(&word).wake(usize::MAX).expect("a private wake");
             });
             assert_eq!(waiting(), 0);
             if batch == 0 {
@@ -60,17 +55,14 @@ fn threads_that_end_leave_nothing_behind() {
         }
         // The memory that one batch needs, which varies; not that of a hundred batches.
         let bytes = table::mapped_bytes();
-        assert!(
-            bytes <= (64 << 10) + 512 * AT_ONCE,
-            "{bytes} bytes, {after_first} at first"
-        );
+        assert!(bytes <= (64 << 10) + 512 * AT_ONCE, "{bytes} bytes, {after_first} at first");
     });
 }
 
 #[test]
 fn two_thousand_asleep_on_one_word_are_all_woken() {
-    in_fresh_process("two_thousand_asleep_on_one_word_are_all_woken", || {
-        let _watchdog = watchdog("two_thousand_asleep_on_one_word_are_all_woken");
+    in_fresh_process(|| {
+        let _watchdog = watch();
         const THREADS: usize = 2_000;
         let (word, other) = (AtomicU16::new(0), AtomicU8::new(0));
         let woken = AtomicUsize::new(0);
@@ -99,8 +91,8 @@ fn two_thousand_asleep_on_one_word_are_all_woken() {
 
 #[test]
 fn two_thousand_asleep_on_as_many_words_are_all_woken() {
-    in_fresh_process("two_thousand_asleep_on_as_many_words_are_all_woken", || {
-        let _watchdog = watchdog("two_thousand_asleep_on_as_many_words_are_all_woken");
+    in_fresh_process(|| {
+        let _watchdog = watch();
         const THREADS: usize = 2_000;
         let words: Vec<AtomicU8> = (0..THREADS).map(|_| AtomicU8::new(0)).collect();
         std::thread::scope(|scope| {
@@ -110,11 +102,7 @@ fn two_thousand_asleep_on_as_many_words_are_all_woken() {
             until(|| waiting() == THREADS);
             assert!(table::buckets() >= THREADS, "{} buckets", table::buckets());
             // Each word has its own waiter: its neighbour's wake is not for it.
-            for word in words
-                .iter()
-                .step_by(2)
-                .chain(words.iter().skip(1).step_by(2))
-            {
+            for word in words.iter().step_by(2).chain(words.iter().skip(1).step_by(2)) {
                 assert_eq!(Futex::private(word).wake(usize::MAX), Ok(1));
                 assert_eq!(Futex::private(word).wake(usize::MAX), Ok(0));
             }
@@ -132,7 +120,7 @@ fn queue_up<'scope>(
     awake: &'scope Mutex<Vec<usize>>,
     prepare: impl Fn(usize) + Copy + Send + 'scope,
 ) {
-    let already = common::waiters_at(word);
+    let already = waitword_testkit::waiters_at(word);
     for (position, number) in numbers.enumerate() {
         start(scope, move || {
             prepare(number);
@@ -154,7 +142,7 @@ fn wake_one_by_one(word: &AtomicU32, count: usize, awake: &Mutex<Vec<usize>>) {
 
 #[test]
 fn waiters_are_woken_in_order_of_arrival() {
-    let _watchdog = watchdog("waiters_are_woken_in_order_of_arrival");
+    let _watchdog = watch();
     let (first, second) = (AtomicU32::new(0), AtomicU32::new(0));
     let awake = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -183,7 +171,7 @@ fn pin(cpu: usize) {
 /// in front of those that came later.
 #[test]
 fn a_woken_waiter_keeps_its_place_in_the_queue() {
-    let _watchdog = watchdog("a_woken_waiter_keeps_its_place_in_the_queue");
+    let _watchdog = watch();
     let allowed = sched_getaffinity(None).unwrap();
     let mut cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
     let (Some(ours), Some(theirs)) = (cpus.next(), cpus.next()) else {
@@ -233,26 +221,20 @@ fn a_woken_waiter_keeps_its_place_in_the_queue() {
     };
     for times in [1, 2] {
         let served = (0..1000).find_map(|_| round(times));
-        assert_eq!(
-            served,
-            Some(vec![0, 1]),
-            "taken {times} times past its waiters"
-        );
+        assert_eq!(served, Some(vec![0, 1]), "taken {times} times past its waiters");
     }
 }
 
 /// Makes the calling thread a real-time one. Returns whether that is permitted.
 fn become_real_time(priority: i32) -> bool {
-    let parameter = libc::sched_param {
-        sched_priority: priority,
-    };
+    let parameter = libc::sched_param { sched_priority: priority };
     // SAFETY: a whole structure; 0 is the calling thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) == 0 }
 }
 
 #[test]
 fn real_time_waiters_go_first() {
-    let _watchdog = watchdog("real_time_waiters_go_first");
+    let _watchdog = watch();
     let permitted = std::thread::spawn(|| become_real_time(1)).join();
     if !permitted.expect("a thread that asks") {
         eprintln!("SKIPPED real_time_waiters_go_first: SCHED_FIFO is not permitted here");

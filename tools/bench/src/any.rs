@@ -15,7 +15,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | [`cell`], [`durations`] | definition of a cell |
+//! | [`cell`], [`durations`], `named` | definition of a cell |
 //! | [`draw`] | the generator |
 //! | `work`, `interlude` | what the threads do |
 //! | `crowd` | the threads and their accounts |
@@ -41,6 +41,7 @@ pub mod timeline;
 mod crowd;
 mod families;
 mod interlude;
+mod named;
 mod surroundings;
 mod work;
 
@@ -137,33 +138,34 @@ impl AnyReport {
     }
 
     /// The contender's name in tables, with a star if it was not built the way its users get it.
-    pub fn shown(&self, who: Contender) -> String {
-        match self.remark(who) {
-            Some(_) => format!("{who}*"),
-            None => who.to_string(),
+    pub fn shown(&self, contender: Contender) -> String {
+        match self.remark(contender) {
+            Some(_) => format!("{contender}*"),
+            None => contender.to_string(),
         }
     }
 
     /// Remarks on peers that were not built the way their users get them.
     pub fn remarks(&self) -> Vec<String> {
-        let remark = |who: Contender| Some(format!("{who}*: {}", self.remark(who)?));
+        let remark =
+            |contender: Contender| Some(format!("{contender}*: {}", self.remark(contender)?));
         self.peers().into_iter().filter_map(remark).collect()
     }
 
-    fn remark(&self, who: Contender) -> Option<&str> {
+    fn remark(&self, contender: Contender) -> Option<&str> {
         // `absl, Debian's` is absl. C++'s mutex is not glibc's, though it is built on it.
-        let first = |name: &str| name.split(", ").next() == Some(who.name());
+        let first = |name: &str| name.split(", ").next() == Some(contender.name());
         let is_it = |peer: &&Peer| first(&peer.name) && peer.remark.is_some();
         self.origin.peers.iter().find(is_it)?.remark.as_deref()
     }
 
     /// The peers that were measured in at least one cell.
     pub fn peers(&self) -> Vec<Contender> {
-        let measured = |who: &Contender| {
+        let measured = |contender: &Contender| {
             let mut all = self.cells.iter().flat_map(|cell| &cell.contenders);
-            all.any(|(each, _)| each == who)
+            all.any(|(each, _)| each == contender)
         };
-        let peers = Contender::ALL.into_iter().filter(|who| !who.is_ours());
+        let peers = Contender::ALL.into_iter().filter(|contender| !contender.is_ours());
         peers.filter(measured).collect()
     }
 }
@@ -181,9 +183,7 @@ pub fn measure(
     let mut report = AnyReport {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        started: SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .map_or(0, |since| since.as_secs()),
+        started: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         origin: Origin::this(),
         order_seed: context.settings.seed,
         machine: Machine::this(),
@@ -211,4 +211,21 @@ pub fn measure(
         }
     }
     (report, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The published figures belong to these loads.
+    #[test]
+    fn the_published_loads_are_drawn_again() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../results/any.json");
+        let text = std::fs::read_to_string(file).unwrap();
+        let report = AnyReport::of(serde_json::from_str(&text).unwrap()).unwrap();
+        assert!(!report.cells.is_empty());
+        for CellReport { cell, .. } in &report.cells {
+            assert_eq!(draw::cell(cell.id).to_string(), cell.to_string());
+        }
+    }
 }

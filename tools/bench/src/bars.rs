@@ -7,9 +7,8 @@
 
 mod list;
 
-use crate::harness::Better;
-use crate::locks::{is_ours, is_peer};
-use crate::report::{CaseReport, MetricReport, VariantReport, WorkloadReport};
+use crate::harness::{Better, CaseReport, MetricReport, VariantReport, WorkloadReport};
+use crate::names::{is_ours, is_peer};
 use crate::stats::{Interval, Summary, interval_of_median, ratios};
 use core::cmp::Ordering;
 use list::{BARS, Bar, Figure};
@@ -37,13 +36,8 @@ pub enum Verdict {
 
 impl Verdict {
     /// All verdicts.
-    pub const ALL: [Self; 5] = [
-        Self::Met,
-        Self::NotMet,
-        Self::Undecided,
-        Self::TooFewRounds,
-        Self::NotMeasured,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Met, Self::NotMet, Self::Undecided, Self::TooFewRounds, Self::NotMeasured];
 
     /// The name in reports.
     pub fn name(self) -> &'static str {
@@ -100,10 +94,7 @@ pub fn counted(bars: &[BarReport]) -> String {
 /// Judges these workloads by all bars. Bars of other workloads are left out.
 pub fn judge(workloads: &[WorkloadReport]) -> Vec<BarReport> {
     let reported = |bar: &&Bar| workloads.iter().any(|report| report.name == bar.workload);
-    BARS.iter()
-        .filter(reported)
-        .map(|bar| bar.judge(workloads))
-        .collect()
+    BARS.iter().filter(reported).map(|bar| bar.judge(workloads)).collect()
 }
 
 impl Bar {
@@ -130,13 +121,7 @@ impl Bar {
             let verdict = worst_first.into_iter().find(|verdict| has(*verdict));
             verdict.unwrap_or(Verdict::Met)
         };
-        BarReport {
-            what: self.what.to_owned(),
-            limit: self.limit,
-            at_least,
-            verdict,
-            cells,
-        }
+        BarReport { what: self.what.to_owned(), limit: self.limit, at_least, verdict, cells }
     }
 
     fn cells(&self, workloads: &[WorkloadReport], case: &CaseReport) -> Vec<CellReport> {
@@ -225,12 +210,7 @@ impl Bar {
         if !metric.name.is_empty() && self.metrics.len() != 1 {
             label = format!("{label}, {}", metric.name);
         }
-        Some(CellReport {
-            label,
-            figure,
-            interval,
-            verdict,
-        })
+        Some(CellReport { label, figure, interval, verdict })
     }
 }
 
@@ -255,10 +235,7 @@ fn cases_of<'a>(
     name: &'a str,
 ) -> impl Iterator<Item = &'a CaseReport> {
     let named = move |workload: &&WorkloadReport| workload.name == name;
-    workloads
-        .iter()
-        .filter(named)
-        .flat_map(|workload| &workload.cases)
+    workloads.iter().filter(named).flat_map(|workload| &workload.cases)
 }
 
 fn variants_of(
@@ -287,20 +264,14 @@ fn to_extreme(
     wanted: impl Fn(&str) -> bool,
     extreme: fn(f64, f64) -> f64,
 ) -> Vec<f64> {
-    let others: Vec<&MetricReport> = variants_of(case, wanted)
-        .filter_map(|variant| metric_of(variant, &metric.name))
-        .collect();
+    let others: Vec<&MetricReport> =
+        variants_of(case, wanted).filter_map(|variant| metric_of(variant, &metric.name)).collect();
     let of_round = |(round, value): (usize, &f64)| {
         let values = others.iter().filter_map(|other| other.values.get(round));
         let extreme = values.copied().reduce(extreme)?;
         ratios(&[*value], &[extreme]).pop()
     };
-    metric
-        .values
-        .iter()
-        .enumerate()
-        .filter_map(of_round)
-        .collect()
+    metric.values.iter().enumerate().filter_map(of_round).collect()
 }
 
 #[cfg(test)]

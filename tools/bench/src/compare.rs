@@ -89,31 +89,20 @@ pub fn compare(old: &Report, new: &Report) -> Comparison {
     let (was, is) = (figures(old), figures(new));
     let alone = was.keys().filter(|key| !is.contains_key(*key)).count()
         + is.keys().filter(|key| !was.contains_key(*key)).count();
-    let both = is
-        .iter()
-        .filter_map(|(key, new)| was.get(key).map(|old| (key, old, new)));
-    let mut changes: Vec<Change> = both
-        .filter_map(|(key, old, new)| key.change(old, new))
-        .collect();
+    let both = is.iter().filter_map(|(key, new)| was.get(key).map(|old| (key, old, new)));
+    let mut changes: Vec<Change> =
+        both.filter_map(|(key, old, new)| key.change(old, new)).collect();
     let size = |change: &Change| change.factor().ln().abs();
     changes.sort_by(|one, other| size(other).total_cmp(&size(one)));
     let mut machine = Vec::new();
     for ((what, then), (_, now)) in old.machine.lines().into_iter().zip(new.machine.lines()) {
         // Speeds are measured again each time, and the kernel's table grows as it is used.
-        let moves = [
-            "pause instruction",
-            "time-stamp counter",
-            "private hash slots",
-        ];
+        let moves = ["pause instruction", "time-stamp counter", "private hash slots"];
         if then != now && !moves.contains(&what) {
             machine.push((what, then, now));
         }
     }
-    Comparison {
-        changes,
-        alone,
-        machine,
-    }
+    Comparison { changes, alone, machine }
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]

@@ -72,17 +72,23 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `trace` | the tracer, and the forked subject |
+//! | `trace`, `child`, `seen` | the tracer; the forked subject; what its instructions cost |
 //! | `scene` | the objects that the operations act on; the other threads |
 //! | `ours` | our operations, through the library's own interface |
 //! | `peers` | the same operations of every lock, through the benchmark's traits |
-//! | [`table`] | the table as Markdown, and the comparison of two tables |
+//! | `table`, `markdown`, `differences` | the table; as Markdown; two tables compared |
 //!
 //! If ptrace is refused, if there is only one CPU, or if the processor is not x86-64, nothing is
 //! counted, and the result says so.
 
-pub mod table;
+mod differences;
+mod markdown;
+mod table;
 
+#[cfg(target_arch = "x86_64")]
+mod child;
+#[cfg(target_arch = "x86_64")]
+mod operation;
 #[cfg(target_arch = "x86_64")]
 mod ours;
 #[cfg(target_arch = "x86_64")]
@@ -90,8 +96,14 @@ mod peers;
 #[cfg(target_arch = "x86_64")]
 mod scene;
 #[cfg(target_arch = "x86_64")]
+mod seen;
+#[cfg(target_arch = "x86_64")]
 mod trace;
 
+pub use differences::{Change, Difference};
+pub use markdown::Unreadable;
+#[cfg(target_arch = "x86_64")]
+use operation::Operation;
 pub use table::{Costs, Row, Table};
 
 /// Which operations to count.
@@ -131,13 +143,9 @@ pub fn count(
 
 #[cfg(target_arch = "x86_64")]
 fn count_each(operations: Vec<Operation>, mut progress: impl FnMut(usize, usize)) -> Counted {
-    use trace::Failure;
-    let mut counted = Counted {
-        table: Table::new(),
-        left_out: Vec::new(),
-        refused: None,
-    };
-    if crate::workload::allowed_cpus().len() < 2 {
+    use child::Failure;
+    let mut counted = Counted { table: Table::new(), left_out: Vec::new(), refused: None };
+    if crate::cpus::allowed_cpus().len() < 2 {
         counted.refused = Some("operations with several threads need two CPUs".to_owned());
         return counted;
     }
@@ -182,24 +190,12 @@ pub fn count(_: Which, _: impl Fn(&str, &str) -> bool, _: impl FnMut(usize, usiz
     }
 }
 
-/// An operation to count.
-#[cfg(target_arch = "x86_64")]
-struct Operation {
-    /// The chapter of the table.
-    chapter: &'static str,
-    /// Unique in its chapter.
-    what: String,
-    is_ours: bool,
-    prepare: fn(),
-    operation: fn(),
-}
-
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
     use crate::harness::Context;
-    use crate::run::Settings;
-    use crate::watchdog::Watchdog;
+    use crate::settings::Settings;
+    use crate::watchdog;
     use std::sync::Arc;
 
     /// Also runs in debug builds, where only the instruction counts differ. The chapters that
@@ -208,15 +204,11 @@ mod tests {
     #[test]
     fn operations_cost_what_the_checked_in_table_says() {
         let context = Context::new(Settings::default(), Arc::default());
-        let _watchdog = Watchdog::start("costs", &context).unwrap();
+        let _watchdog = watchdog::start("costs", &context).unwrap();
         let text = include_str!("../../../docs/costs.md");
         let mut old = Table::from_markdown(text).unwrap();
         let operations = ours::operations();
-        old.rows.retain(|row| {
-            operations
-                .iter()
-                .any(|operation| operation.chapter == row.chapter)
-        });
+        old.rows.retain(|row| operations.iter().any(|operation| operation.chapter == row.chapter));
         let counted = count_each(operations, |_, _| context.progressed());
         if let Some(why) = counted.refused {
             println!("skipped: {why}");
@@ -232,10 +224,8 @@ mod tests {
     fn each_row_has_a_name_of_its_own() {
         let mut operations = ours::operations();
         operations.extend(peers::operations());
-        let mut names: Vec<_> = operations
-            .iter()
-            .map(|row| (row.chapter, row.what.as_str()))
-            .collect();
+        let mut names: Vec<_> =
+            operations.iter().map(|row| (row.chapter, row.what.as_str())).collect();
         let count = names.len();
         names.sort_unstable();
         names.dedup();

@@ -63,10 +63,7 @@ impl Crew {
             tids: (0..size).map(|_| AtomicU32::new(0)).collect(),
             failure: Mutex::new(None),
         });
-        let mut crew = Self {
-            shared,
-            threads: Vec::with_capacity(size),
-        };
+        let mut crew = Self { shared, threads: Vec::with_capacity(size) };
         for number in 0..size {
             let shared = crew.shared.clone();
             let thread = std::thread::Builder::new()
@@ -184,10 +181,7 @@ impl Drop for Crew {
 
 fn member(shared: &Shared, number: usize) {
     block_signals();
-    shared.tids[number].store(
-        rustix::thread::gettid().as_raw_nonzero().get() as u32,
-        SeqCst,
-    );
+    shared.tids[number].store(rustix::thread::gettid().as_raw_nonzero().get() as u32, SeqCst);
     let mut generation = 0;
     loop {
         shared.busy.fetch_sub(1, SeqCst);
@@ -251,8 +245,7 @@ pub fn wait_to_be_woken<F: Futexes>(futex: F, word: &F::Word, expected: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Settings;
-    use crate::watchdog;
+    use crate::settings::Settings;
 
     fn context() -> Context {
         Context::new(Settings::default(), Arc::default())
@@ -260,7 +253,7 @@ mod tests {
 
     #[test]
     fn every_member_does_every_job_once() {
-        let _guard = watchdog::guard("crew, every job once");
+        let _guard = waitword_testkit::watch();
         let context = context();
         let crew = Crew::new(7, &context).unwrap();
         let done: Arc<Vec<AtomicUsize>> = Arc::new((0..7).map(|_| AtomicUsize::new(0)).collect());
@@ -275,8 +268,8 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_has_run_and_who_sleeps_has_not() {
-        let _guard = watchdog::guard("crew, ran for");
+    fn a_thread_has_run_if_it_runs_and_not_while_it_sleeps() {
+        let _guard = waitword_testkit::watch();
         let context = context();
         let crew = Crew::new(2, &context).unwrap();
         if crew.ran_for(0).is_none() {
@@ -293,8 +286,7 @@ mod tests {
             }
         });
         let enough = Duration::from_millis(20);
-        crew.until(&context, || ran()[0] - before[0] > enough)
-            .unwrap();
+        crew.until(&context, || ran()[0] - before[0] > enough).unwrap();
         over.store(1, SeqCst);
         crew.finish(&context).unwrap();
         assert!(ran()[1] - before[1] < enough, "{before:?}, {:?}", ran());
@@ -302,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_panic_in_a_thread_is_a_failure() {
-        let _guard = watchdog::guard("crew, a panic");
+        let _guard = waitword_testkit::watch();
         let context = context();
         let crew = Crew::new(3, &context).unwrap();
         crew.start(|number| assert_ne!(number, 1, "number one does not like it"));

@@ -5,292 +5,19 @@
 //! measured, with the smallest and the greatest number of threads of a usual run. Wins and losses
 //! are shown alike: a case is shown if it was measured.
 
+mod list;
+
 use crate::harness::Better;
-use crate::locks::{is_ours, is_peer};
+use crate::names::{is_ours, is_peer};
+use crate::patch::Patch;
 use crate::report::{CaseReport, MetricReport, Report, VariantReport};
 use crate::standing::is_as_shipped;
 use crate::stats::Ratio;
-use crate::workload::Patch;
-
-/// A case to show: its label, the workload, parts of the case's name, and the metric.
-type Chosen = (
-    &'static str,
-    &'static str,
-    &'static [&'static str],
-    &'static str,
-);
-
-const REQUEUE: &[Chosen] = &[
-    (
-        "broadcast to 200, mutex held",
-        "cond-perf",
-        &["n = 200", "mutex kept"],
-        "round",
-    ),
-    (
-        "broadcast to 200, free",
-        "cond-perf",
-        &["n = 200", "mutex free"],
-        "round",
-    ),
-    ("pp, 128 pairs", "pp", &["128 games"], "all ended"),
-    ("pp, 1024 pairs", "pp", &["1024 games"], "all ended"),
-    (
-        "requeue 512 at once",
-        "requeue",
-        &["t = 512", "all at once"],
-        "moving",
-    ),
-    (
-        "wake 512, until all run",
-        "wake",
-        &["t = 512", "all at once"],
-        "all run",
-    ),
-];
-const WAKE_OP: &[Chosen] = &[
-    (
-        "signal, one CPU, held",
-        "signal",
-        &["one CPU", "held"],
-        "time",
-    ),
-    (
-        "signal, one CPU, unlocked",
-        "signal",
-        &["one CPU", "after unlocking"],
-        "time",
-    ),
-    (
-        "signal, two CPUs, held",
-        "signal",
-        &["two CPUs", "held"],
-        "time",
-    ),
-    (
-        "signal, two CPUs, unlocked",
-        "signal",
-        &["two CPUs", "after unlocking"],
-        "time",
-    ),
-    (
-        "signal, 16 pairs, unlocked",
-        "signal",
-        &["16 pairs", "after unlocking"],
-        "time",
-    ),
-];
-const PRIVATE: &[Chosen] = &[
-    (
-        "wait, wrong value",
-        "calls",
-        &["wait, wrong value, private, one word"],
-        "",
-    ),
-    (
-        "wake, no waiters",
-        "calls",
-        &["wake, no waiters, private, one word"],
-        "",
-    ),
-    (
-        "requeue, no waiters",
-        "calls",
-        &["requeue, no waiters, private"],
-        "",
-    ),
-    (
-        "wait, wrong value, shared",
-        "calls",
-        &["wait, wrong value, shared, one word"],
-        "",
-    ),
-    ("hand-off, one CPU", "ping-pong", &["one CPU"], ""),
-    ("hand-off, two CPUs", "ping-pong", &["two CPUs"], ""),
-];
-const WIDE: &[Chosen] = &[
-    ("2 threads read", "rwlock", &["t = 2, no writes"], "time"),
-    ("16 threads read", "rwlock", &["t = 16, no writes"], "time"),
-    (
-        "2 threads, 10 % writes",
-        "rwlock",
-        &["t = 2, one write in 10 "],
-        "time",
-    ),
-    (
-        "the same, 1 µs apart",
-        "rwlock",
-        &["t = 2, 1000 ns apart"],
-        "time",
-    ),
-    (
-        "16 threads, 10 % writes",
-        "rwlock",
-        &["t = 16, one write in 10 "],
-        "time",
-    ),
-    (
-        "writes with 9 readers",
-        "rwlock",
-        &["9 readers, 1 writer"],
-        "writes",
-    ),
-];
-const THROUGHPUT: &[Chosen] = &[
-    ("mutex, uncontended", "uncontended", &["mutex"], ""),
-    (
-        "2 threads, 5 pauses inside",
-        "mutex",
-        &["t = 2, L = 5, D = 1"],
-        "throughput",
-    ),
-    (
-        "16 threads, 50 pauses",
-        "mutex",
-        &["t = 16, L = 50, D = 1"],
-        "throughput",
-    ),
-    (
-        "64 threads, 50 pauses",
-        "mutex",
-        &["t = 64, L = 50, D = 1"],
-        "throughput",
-    ),
-    (
-        "16 threads sleep inside",
-        "mutex",
-        &["worst case"],
-        "average thread",
-    ),
-    ("shifting load", "shifting", &["ramp"], "whole"),
-];
-
-/// The locks' rows in README.
-const OF_LOCKS: &[Chosen] = &[
-    ("mutex, uncontended", "uncontended", &["mutex"], ""),
-    (
-        "read lock, uncontended",
-        "uncontended",
-        &["rwlock, reading"],
-        "",
-    ),
-    (
-        "2 threads, 5 pauses inside",
-        "mutex",
-        &["t = 2, L = 5, D = 1"],
-        "throughput",
-    ),
-    (
-        "16 threads, 50 pauses",
-        "mutex",
-        &["t = 16, L = 50, D = 1"],
-        "throughput",
-    ),
-    (
-        "... fairness (Jain), 1 is best",
-        "mutex",
-        &["t = 16, L = 50, D = 1"],
-        "fairness",
-    ),
-    (
-        "... longest wait",
-        "mutex",
-        &["t = 16, L = 50, D = 1"],
-        "wait max",
-    ),
-    ("2 threads read", "rwlock", &["t = 2, no writes"], "time"),
-    (
-        "2 threads, 10 % writes",
-        "rwlock",
-        &["t = 2, one write in 10 "],
-        "time",
-    ),
-    (
-        "the same, 1 µs apart",
-        "rwlock",
-        &["t = 2, 1000 ns apart"],
-        "time",
-    ),
-    (
-        "16 threads, 10 % writes",
-        "rwlock",
-        &["t = 16, one write in 10 "],
-        "time",
-    ),
-    (
-        "writes with 9 readers",
-        "rwlock",
-        &["9 readers, 1 writer"],
-        "writes",
-    ),
-    (
-        "broadcast to 200, mutex held",
-        "cond-perf",
-        &["n = 200", "mutex kept"],
-        "round",
-    ),
-    (
-        "broadcast to 200, free",
-        "cond-perf",
-        &["n = 200", "mutex free"],
-        "round",
-    ),
-    (
-        "signal, one CPU, unlocked",
-        "signal",
-        &["one CPU", "after unlocking"],
-        "time",
-    ),
-    (
-        "signal, two CPUs, held",
-        "signal",
-        &["two CPUs", "held"],
-        "time",
-    ),
-    ("pp, 128 pairs", "pp", &["128 games"], "all ended"),
-];
-const OF_FUTEXES: &[Chosen] = &[
-    (
-        "wait, wrong value",
-        "calls",
-        &["wait, wrong value, private, one word"],
-        "",
-    ),
-    (
-        "wake, no waiters",
-        "calls",
-        &["wake, no waiters, private, one word"],
-        "",
-    ),
-    (
-        "wake_op, no waiters",
-        "calls",
-        &["wake_op, no waiters, private"],
-        "",
-    ),
-    (
-        "requeue 512, one at a time",
-        "requeue",
-        &["t = 512", "one at a time"],
-        "moving",
-    ),
-    (
-        "wake 512, until all run",
-        "wake",
-        &["t = 512", "all at once"],
-        "all run",
-    ),
-    ("hand-off, two CPUs", "ping-pong", &["two CPUs"], ""),
-    ("hand-off, one CPU", "ping-pong", &["one CPU"], ""),
-];
+use list::{Chosen, OF_FUTEXES, OF_LOCKS, chosen};
 
 /// Our variant in a case that has several: the first of these that it has.
-const OURS: &[&str] = &[
-    "waitword",
-    "waitword, readers first",
-    "waitword 32, spin on",
-    "waitword 32",
-];
+const OURS: &[&str] =
+    &["waitword", "waitword, readers first", "waitword 32, spin on", "waitword 32"];
 
 /// The rows of one patch.
 #[derive(Clone, Debug, PartialEq)]
@@ -377,38 +104,19 @@ impl<'a> Row<'a> {
 pub fn glances(report: &Report) -> Vec<Glance<'_>> {
     let all = Patch::ALL.into_iter().map(|patch| Glance {
         patch,
-        rows: chosen(patch)
-            .iter()
-            .filter_map(|chosen| row(report, chosen))
-            .collect(),
+        rows: chosen(patch).iter().filter_map(|chosen| row(report, chosen)).collect(),
     });
     all.filter(|glance| !glance.rows.is_empty()).collect()
 }
 
 /// The locks' rows in README.
 pub fn of_locks(report: &Report) -> Vec<Row<'_>> {
-    OF_LOCKS
-        .iter()
-        .filter_map(|chosen| row(report, chosen))
-        .collect()
+    OF_LOCKS.iter().filter_map(|chosen| row(report, chosen)).collect()
 }
 
 /// The futexes' rows in README.
 pub fn of_futexes(report: &Report) -> Vec<Row<'_>> {
-    OF_FUTEXES
-        .iter()
-        .filter_map(|chosen| row(report, chosen))
-        .collect()
-}
-
-fn chosen(patch: Patch) -> &'static [Chosen] {
-    match patch {
-        Patch::Requeue => REQUEUE,
-        Patch::WakeOp => WAKE_OP,
-        Patch::Private => PRIVATE,
-        Patch::Wide => WIDE,
-        Patch::ThroughputOptimized => THROUGHPUT,
-    }
+    OF_FUTEXES.iter().filter_map(|chosen| row(report, chosen)).collect()
 }
 
 fn row<'a>(report: &'a Report, (label, workload, parts, metric): &Chosen) -> Option<Row<'a>> {
@@ -416,9 +124,7 @@ fn row<'a>(report: &'a Report, (label, workload, parts, metric): &Chosen) -> Opt
     let named = |case: &&CaseReport| parts.iter().all(|part| case.name.contains(part));
     let case = workload.cases.iter().find(named)?;
     let entries = || case.variants.iter().filter_map(|of| Entry::new(of, metric));
-    let ours = OURS
-        .iter()
-        .find_map(|name| entries().find(|entry| entry.name() == *name))?;
+    let ours = OURS.iter().find_map(|name| entries().find(|entry| entry.name() == *name))?;
     let is_ranked = |entry: &Entry<'_>| {
         is_peer(entry.name()) || is_as_shipped(entry.name()) && entry.name() == ours.name()
     };
@@ -453,7 +159,8 @@ fn row<'a>(report: &'a Report, (label, workload, parts, metric): &Chosen) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{Settings, workloads};
+    use crate::settings::Settings;
+    use crate::workload::workloads;
 
     /// A row whose names match no case of its workload would never be shown.
     #[test]
@@ -466,10 +173,7 @@ mod tests {
                 assert!(label.len() <= 30, "{label}");
                 let workload = workloads().iter().find(|workload| workload.name == *name);
                 let workload = workload.unwrap_or_else(|| panic!("{name}"));
-                let full = Settings {
-                    full: true,
-                    ..Settings::default()
-                };
+                let full = Settings { full: true, ..Settings::default() };
                 let mut cases = (workload.cases)(&Settings::default());
                 cases.extend((workload.cases)(&full));
                 let fits = |case: &crate::harness::Case| {
@@ -478,10 +182,7 @@ mod tests {
                 };
                 let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
                 let two_cpus = parts.iter().any(|part| part.contains("two CPUs"));
-                assert!(
-                    two_cpus || cases.iter().any(fits),
-                    "{name} {parts:?} {metric}: {names:?}"
-                );
+                assert!(two_cpus || cases.iter().any(fits), "{name} {parts:?} {metric}: {names:?}");
             }
         }
     }

@@ -6,36 +6,49 @@
 //! the baseline is taken within a round. The baseline is futex(2) itself, called without the C
 //! library. A cell in which we lose is printed like any other.
 //!
+//! The modules from the ground up. A module uses only those above it in this table, and no files
+//! use each other in a circle: a type that two files need has a file of its own, a list imports its
+//! entries, and no entry imports the list. `scripts/rooms` checks this.
+//!
 //! | module | contents |
 //! |---|---|
+//! | [`ticks`], `pause`, `cpus` | a clock cheap enough to time every lock call; short work; CPUs |
+//! | [`usage`], [`syscall_count`] | CPU time and switches; system calls |
+//! | [`stats`] | medians, ratios, intervals |
+//! | `patch`, `names` | the five patches; what a variant's name says |
+//! | `settings`, [`machine`] | what the user wants; the header of every report |
 //! | [`ops`] | the futex interface ([`ops::Futexes`]); the kernel's futex and ours |
 //! | [`locks`] | the lock interface; locks of C, Rust, C++, oneTBB, nsync, absl; old locks |
-//! | [`workload`] | one file per workload: what is done, and what its figures mean |
-//! | [`any`] | randomly drawn loads, and how our locks do on them |
-//! | [`harness`] | rounds, order, disturbed rounds; cases and variants |
-//! | [`costs`] | counts each operation's instructions, atomic operations and system calls |
-//! | `programs` | whole third-party programs, plain and on the pthread drop-in |
+//! | [`harness`] | cases and variants; rounds, order, disturbed rounds; their results |
+//! | [`origin`] | the command, source and peers that produced a report |
 //! | [`crew`] | many threads that are put to sleep and are *seen* asleep |
-//! | [`stats`], [`report`], [`bars`] | medians and ratios; the report and its JSON; the goals |
+//! | `programs` | whole third-party programs, plain and on the pthread drop-in |
+//! | [`watchdog`] | ends a hang with a message |
+//! | [`bars`] | the goals |
+//! | [`workload`] | one file per workload: what is done, and what its figures mean; their list |
+//! | [`any`] | randomly drawn loads, and how our locks do on them |
+//! | [`costs`] | counts each operation's instructions, atomic operations and system calls |
+//! | [`report`] | the report of a run and its JSON |
 //! | [`standing`] | where we win and where we lose |
 //! | [`glance`] | for each patch, ours and the best peer |
 //! | [`compare`] | changes since an older run |
-//! | [`usage`], [`machine`], [`syscall_count`] | CPU time and switches; the header; system calls |
-//! | [`origin`] | the command, source and peers that produced a report |
-//! | [`ticks`] | a clock that is cheap enough to time every lock call |
-//! | [`watchdog`] | ends a hang with a message |
+//! | `run` | carries out the requested workloads |
 
 pub mod any;
 pub mod bars;
 pub mod compare;
 pub mod costs;
+mod cpus;
 pub mod crew;
 pub mod glance;
 pub mod harness;
 pub mod locks;
 pub mod machine;
+mod names;
 pub mod ops;
 pub mod origin;
+mod patch;
+mod pause;
 mod programs;
 pub mod report;
 pub mod standing;
@@ -47,5 +60,9 @@ pub mod watchdog;
 pub mod workload;
 
 mod run;
+mod settings;
 
-pub use run::{Observer, Settings, WINDOW, Workload, has, run, workloads};
+pub use harness::Workload;
+pub use run::{Observer, run};
+pub use settings::{Settings, WINDOW, has};
+pub use workload::workloads;

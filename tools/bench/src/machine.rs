@@ -1,8 +1,8 @@
 //! The header of every report: the machine on which it was measured. A figure without it is
 //! meaningless.
 
+use crate::pause;
 use crate::ticks;
-use crate::workload::pause;
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use waitword::probe;
@@ -72,32 +72,19 @@ impl Machine {
     /// Name and value of each line.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
-        let slots = self
-            .private_hash_slots
-            .map(|slots| or_none(slots.map(|slots| slots.to_string())));
+        let slots =
+            self.private_hash_slots.map(|slots| or_none(slots.map(|slots| slots.to_string())));
         vec![
             ("CPU", self.cpu.clone()),
-            (
-                "CPUs",
-                format!("{} of {} online", self.cpus_allowed, self.cpus_online),
-            ),
+            ("CPUs", format!("{} of {} online", self.cpus_allowed, self.cpus_online)),
             ("NUMA nodes", self.numa_nodes.to_string()),
             ("kernel", self.kernel.clone()),
             ("preemption", self.preemption.clone()),
             ("C library", self.glibc.clone()),
-            (
-                "pause instruction",
-                format!("{:.1} ns", self.pause_nanoseconds),
-            ),
-            (
-                "time-stamp counter",
-                format!("{:.3} ticks per ns", self.ticks_per_nanosecond),
-            ),
+            ("pause instruction", format!("{:.1} ns", self.pause_nanoseconds)),
+            ("time-stamp counter", format!("{:.3} ticks per ns", self.ticks_per_nanosecond)),
             ("idle governor", or_none(self.idle_governor.clone())),
-            (
-                "private hash slots",
-                format!("{} at start, {} at end", slots[0], slots[1]),
-            ),
+            ("private hash slots", format!("{} at start, {} at end", slots[0], slots[1])),
             (
                 "perf_event_paranoid",
                 or_none(self.perf_event_paranoid.map(|level| level.to_string())),
@@ -147,9 +134,6 @@ mod tests {
     #[test]
     fn every_line_of_the_header_has_a_value() {
         let lines = Machine::this().lines();
-        assert!(
-            lines.iter().all(|(_, value)| !value.is_empty()),
-            "{lines:?}"
-        );
+        assert!(lines.iter().all(|(_, value)| !value.is_empty()), "{lines:?}");
     }
 }

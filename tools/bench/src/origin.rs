@@ -35,15 +35,8 @@ impl Origin {
     /// The origin of this process.
     pub fn this() -> Self {
         let commit = git(&["rev-parse", "HEAD"]);
-        let changes = git(&[
-            "status",
-            "--porcelain",
-            "--",
-            "crates",
-            "tools",
-            "Cargo.toml",
-            "Cargo.lock",
-        ]);
+        let changes =
+            git(&["status", "--porcelain", "--", "crates", "tools", "Cargo.toml", "Cargo.lock"]);
         Self {
             command: command(std::env::args().skip(1)),
             changed: commit.is_some() && changes.is_none_or(|changes| !changes.is_empty()),
@@ -55,17 +48,10 @@ impl Origin {
 
     /// Name and value of each line.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
-        let changes = if self.changed {
-            ", with uncommitted changes"
-        } else {
-            ""
-        };
+        let changes = if self.changed { ", with uncommitted changes" } else { "" };
         let commit = self.commit.as_deref().unwrap_or("unknown");
-        let versions: Vec<String> = self
-            .peers
-            .iter()
-            .map(|peer| format!("{} {}", peer.name, peer.version))
-            .collect();
+        let versions: Vec<String> =
+            self.peers.iter().map(|peer| format!("{} {}", peer.name, peer.version)).collect();
         vec![
             ("commit", format!("{commit}{changes}")),
             ("command", without_files(&self.command)),
@@ -95,9 +81,8 @@ fn command(arguments: impl Iterator<Item = String>) -> String {
             format!("'{}'", argument.replace('\'', "'\\''"))
         }
     };
-    let words: Vec<String> = std::iter::once("waitword".to_owned())
-        .chain(arguments.map(quoted))
-        .collect();
+    let words: Vec<String> =
+        std::iter::once("waitword".to_owned()).chain(arguments.map(quoted)).collect();
     words.join(" ")
 }
 
@@ -168,9 +153,6 @@ mod tests {
         assert!(version("parking_lot").is_some_and(|version| version.starts_with("0.")));
         assert!(version("glibc").is_some());
         let lines = origin.lines();
-        assert!(
-            lines.iter().all(|(_, value)| !value.is_empty()),
-            "{lines:?}"
-        );
+        assert!(lines.iter().all(|(_, value)| !value.is_empty()), "{lines:?}");
     }
 }

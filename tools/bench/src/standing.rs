@@ -171,12 +171,8 @@ fn decide(all: &mut [Standing]) {
 /// Whether a user gets this variant by default. True for all of ours except those that must be
 /// requested.
 pub fn is_as_shipped(name: &str) -> bool {
-    const ASKED_FOR: &[&str] = &[
-        "waitword TO",
-        "waitword WW",
-        "waitword PI",
-        "waitword, writers first",
-    ];
+    const ASKED_FOR: &[&str] =
+        &["waitword TO", "waitword WW", "waitword PI", "waitword, writers first"];
     is_ours(name)
         && !ASKED_FOR.contains(&without_setting(name))
         && !without_setting(name).ends_with(", spin off")

@@ -69,14 +69,7 @@ mod x86_64 {
         // SAFETY: the selector is a static byte, or null when switching off. With the handler
         // installed, every call that is dispatched to us is still made.
         unsafe {
-            syscall5(
-                Sysno::prctl,
-                PR_SET_SYSCALL_USER_DISPATCH,
-                mode,
-                from,
-                length,
-                selector,
-            )
+            syscall5(Sysno::prctl, PR_SET_SYSCALL_USER_DISPATCH, mode, from, length, selector)
         }
     }
 
@@ -155,8 +148,8 @@ mod x86_64 {
     #[cfg(test)]
     mod tests {
         use super::*;
-        use crate::watchdog;
         use syscalls::syscall0;
+        use waitword_testkit::watch;
 
         fn getppid() -> usize {
             // SAFETY: the call only returns a number.
@@ -165,7 +158,7 @@ mod x86_64 {
 
         #[test]
         fn each_call_is_counted_and_made() {
-            let _guard = watchdog::guard("syscall_count");
+            let _guard = watch();
             let parent = getppid();
             let (sum, counted) = count(|| (0..5).map(|_| getppid()).sum::<usize>());
             assert_eq!(sum, 5 * parent);
@@ -174,7 +167,7 @@ mod x86_64 {
 
         #[test]
         fn no_call_counts_as_none_and_counting_ends() {
-            let _guard = watchdog::guard("syscall_count");
+            let _guard = watch();
             let ((), counted) = count(|| {
                 std::hint::black_box(1 + 1);
             });

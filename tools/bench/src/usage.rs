@@ -31,10 +31,7 @@ impl Usage {
         // SAFETY: plain data, which the call fills in.
         let time = unsafe {
             let mut time: libc::timespec = core::mem::zeroed();
-            assert_eq!(
-                libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time),
-                0
-            );
+            assert_eq!(libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time), 0);
             time
         };
         Self {
@@ -59,7 +56,7 @@ impl Usage {
     }
 
     /// Converts the kernel's structure.
-    pub(crate) fn from_rusage(usage: &libc::rusage) -> Self {
+    pub fn from_rusage(usage: &libc::rusage) -> Self {
         let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
         Self {
             cpu_seconds: seconds(usage.ru_utime) + seconds(usage.ru_stime),
@@ -105,10 +102,7 @@ impl LoadWatch {
     pub fn start() -> Self {
         // SAFETY: the calls return numbers of the system and touch no memory.
         let (ticks, cpus) = unsafe {
-            (
-                libc::sysconf(libc::_SC_CLK_TCK),
-                libc::sysconf(libc::_SC_NPROCESSORS_ONLN),
-            )
+            (libc::sysconf(libc::_SC_CLK_TCK), libc::sysconf(libc::_SC_NPROCESSORS_ONLN))
         };
         let tick = 1.0 / ticks.max(1) as f64;
         Self {
@@ -133,13 +127,7 @@ impl LoadWatch {
             return false;
         };
         let own = own_seconds() - self.own;
-        is_disturbed(
-            after - before,
-            own,
-            self.started.elapsed(),
-            self.cpus,
-            self.tick,
-        )
+        is_disturbed(after - before, own, self.started.elapsed(), self.cpus, self.tick)
     }
 }
 
@@ -159,11 +147,8 @@ fn busy_seconds(tick: f64) -> Option<f64> {
 /// All time in the line `cpu` that was not idle: user, nice, system, interrupts, stolen.
 fn busy_ticks(stat: &str) -> Option<u64> {
     let line = stat.lines().find(|line| line.starts_with("cpu "))?;
-    let fields: Vec<u64> = line
-        .split_whitespace()
-        .skip(1)
-        .map_while(|field| field.parse().ok())
-        .collect();
+    let fields: Vec<u64> =
+        line.split_whitespace().skip(1).map_while(|field| field.parse().ok()).collect();
     let [user, nice, system, _idle, _io, interrupt, soft, stolen, ..] = fields[..] else {
         return None;
     };
@@ -186,18 +171,12 @@ mod tests {
     fn a_hog_is_seen_and_our_own_time_is_not() {
         let wall = Duration::from_millis(500);
         assert!(!is_disturbed(1.0, 0.98, wall, 2.0, 0.01));
-        assert!(!is_disturbed(
-            0.14,
-            0.1,
-            Duration::from_millis(50),
-            2.0,
-            0.01
-        ));
+        assert!(!is_disturbed(0.14, 0.1, Duration::from_millis(50), 2.0, 0.01));
         assert!(is_disturbed(1.0, 0.5, wall, 2.0, 0.01));
     }
 
     #[test]
-    fn some_ticks_must_have_passed_before_other_load_is_told() {
+    fn other_load_is_judged_only_after_some_ticks() {
         let watch = LoadWatch::start();
         assert!(!watch.can_tell());
         let earlier = Duration::from_secs_f64(20.0 * watch.tick);
@@ -212,9 +191,7 @@ mod tests {
             while started.elapsed() < time {}
         };
         let before = Usage::of_this_thread();
-        std::thread::spawn(move || spin(Duration::from_millis(50)))
-            .join()
-            .unwrap();
+        std::thread::spawn(move || spin(Duration::from_millis(50))).join().unwrap();
         let other = Usage::of_this_thread() - before;
         assert!(other.cpu_seconds < 0.04, "{other:?}");
         assert!(other.voluntary_switches > 0, "{other:?}");

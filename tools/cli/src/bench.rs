@@ -5,13 +5,11 @@ mod publish;
 pub(crate) mod tables;
 
 use crate::out_file::OutFile;
+use crate::stop::{STOPPED, stop_on_signals};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::flag;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use waitword_bench::compare::compare;
 use waitword_bench::harness::Context;
@@ -19,7 +17,6 @@ use waitword_bench::report::{Report, WorkloadReport};
 use waitword_bench::workload::programs;
 use waitword_bench::{Observer, Settings, WINDOW, Workload, has, locks, workloads};
 
-const STOPPED: u8 = 130;
 const MOST_THREADS: u32 = 30_000;
 
 /// The arguments of `waitword bench`.
@@ -135,9 +132,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 fn thread_count(text: &str) -> Result<usize, String> {
     match text.trim().parse::<u32>() {
         Ok(number) if (1..=MOST_THREADS).contains(&number) => Ok(number as usize),
-        _ => Err(format!(
-            "expected a list of numbers from 1 to {MOST_THREADS}, such as 2,16,64"
-        )),
+        _ => Err(format!("expected a list of numbers from 1 to {MOST_THREADS}, such as 2,16,64")),
     }
 }
 
@@ -247,9 +242,7 @@ fn choose(names: &[String], full: bool) -> Result<Vec<Workload>, String> {
     if let Some(unknown) = names.iter().find(|name| !known(name)) {
         let known: Vec<_> = workloads().iter().map(|workload| workload.name).collect();
         let known = known.join(", ");
-        return Err(format!(
-            "no workload is called '{unknown}'; the workloads are: {known}"
-        ));
+        return Err(format!("no workload is called '{unknown}'; the workloads are: {known}"));
     }
     let wanted = |workload: &&Workload| match names {
         [] => workload.is_usual(full),
@@ -268,21 +261,9 @@ fn check_peers(parts: &[String]) -> Result<(), String> {
             let ours = |name: &&String| !locks::is_ours(name);
             let names: Vec<&str> = names.iter().filter(ours).map(String::as_str).collect();
             let names = names.join("; ");
-            Err(format!(
-                "no peer is called '{unknown}'; the peers are: {names}"
-            ))
+            Err(format!("no peer is called '{unknown}'; the peers are: {names}"))
         }
     }
-}
-
-/// The first Ctrl-C asks the run to stop. The second ends the process.
-fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        flag::register_conditional_shutdown(signal, STOPPED.into(), stop.clone())?;
-        flag::register(signal, stop.clone())?;
-    }
-    Ok(stop)
 }
 
 /// The progress bar. Tables are printed above it as workloads finish.
@@ -313,11 +294,7 @@ impl Screen {
             ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed}  {prefix}  {msg}");
         // No background thread draws the bar: it would disturb the measurement.
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self {
-            bar,
-            all,
-            began: Instant::now(),
-        }
+        Self { bar, all, began: Instant::now() }
     }
 }
 
@@ -336,8 +313,7 @@ impl Observer for Screen {
 
     fn workload(&mut self, report: &WorkloadReport) {
         if self.all {
-            self.bar
-                .suspend(|| println!("{}", tables::workload(report)));
+            self.bar.suspend(|| println!("{}", tables::workload(report)));
         }
     }
 }
@@ -349,10 +325,7 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
         let error = choose(&["wakes".to_owned()], false).unwrap_err();
-        assert!(
-            error.contains("'wakes'") && error.contains("wake-parallel"),
-            "{error}"
-        );
+        assert!(error.contains("'wakes'") && error.contains("wake-parallel"), "{error}");
     }
 
     #[test]
@@ -374,20 +347,12 @@ mod tests {
     #[test]
     fn an_unknown_peer_is_answered_with_the_known_ones() {
         let check = |parts: &[&str]| {
-            check_peers(
-                &parts
-                    .iter()
-                    .map(|part| (*part).to_owned())
-                    .collect::<Vec<_>>(),
-            )
+            check_peers(&parts.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>())
         };
         assert_eq!(check(&["Parking", "std", "futex(2)"]), Ok(()));
         assert_eq!(check(&["none"]), Ok(()));
         let error = check(&["std", "abseil"]).unwrap_err();
-        assert!(
-            error.contains("'abseil'") && error.contains("parking_lot"),
-            "{error}"
-        );
+        assert!(error.contains("'abseil'") && error.contains("parking_lot"), "{error}");
         assert!(!error.contains("waitword"), "{error}");
     }
 

@@ -5,8 +5,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use waitword_bench::costs::table::{Change, Difference};
-use waitword_bench::costs::{Counted, Table, Which, count};
+use waitword_bench::costs::{Change, Counted, Difference, Table, Which, count};
 
 /// The arguments of `waitword costs`.
 #[derive(Debug, clap::Args)]
@@ -21,12 +20,7 @@ pub(crate) struct Args {
     check: Option<PathBuf>,
 
     /// Count only the operations whose names contain TEXT
-    #[arg(
-        long,
-        value_name = "TEXT",
-        default_value = "",
-        conflicts_with = "write"
-    )]
+    #[arg(long, value_name = "TEXT", default_value = "", conflicts_with = "write")]
     only: String,
 
     /// Also write the rows to FILE as JSON
@@ -68,11 +62,7 @@ fn show(write: Option<&Path>, only: &str, json: Option<&Path>) -> Result<ExitCod
     match write {
         Some(path) => {
             put(path, &counted.table.to_markdown())?;
-            println!(
-                "{} rows written to {}",
-                counted.table.rows.len(),
-                path.display()
-            );
+            println!("{} rows written to {}", counted.table.rows.len(), path.display());
         }
         None => print!("{}", counted.table.to_markdown()),
     }
@@ -166,9 +156,7 @@ fn say_what_is_missing(counted: &Counted) {
 }
 
 fn write_json(path: Option<&Path>, table: &Table) -> Result<()> {
-    path.map_or(Ok(()), |path| {
-        put(path, &(serde_json::to_string_pretty(table)? + "\n"))
-    })
+    path.map_or(Ok(()), |path| put(path, &(serde_json::to_string_pretty(table)? + "\n")))
 }
 
 fn put(path: &Path, text: &str) -> Result<()> {

@@ -62,11 +62,7 @@ fn findings() -> Vec<Finding> {
 }
 
 fn finding(what: &'static str, here: impl ToString, so: &'static str) -> Finding {
-    Finding {
-        what,
-        here: here.to_string(),
-        so,
-    }
+    Finding { what, here: here.to_string(), so }
 }
 
 /// The sentence that applies to this support.
@@ -167,10 +163,7 @@ fn placement() -> Vec<Finding> {
     // The kernel creates the table when a process starts its first thread.
     let _ = std::thread::spawn(|| ()).join();
     let (hash, so) = match probe::private_hash_slots() {
-        Err(error) => (
-            Support::No(error).to_string(),
-            "Sleepers use the kernel's global table.",
-        ),
+        Err(error) => (Support::No(error).to_string(), "Sleepers use the kernel's global table."),
         Ok(0) => (
             "none: this process uses the global table".to_owned(),
             "waitword does not change this: sleepers use the global table, 32 per word.",
@@ -206,11 +199,7 @@ fn placement() -> Vec<Finding> {
 fn scheduler() -> Vec<Finding> {
     let rseq = probe::rseq();
     let features = if rseq.is_registered() {
-        format!(
-            "registered; {} ({} bytes)",
-            rseq.features().join(", "),
-            rseq.feature_size
-        )
+        format!("registered; {} ({} bytes)", rseq.features().join(", "), rseq.feature_size)
     } else {
         "not registered by the C library".to_owned()
     };

@@ -4,10 +4,11 @@ mod check;
 #[cfg(target_arch = "x86_64")]
 mod inlined;
 pub(crate) mod library;
-mod program;
+pub(crate) mod program;
 
 use anyhow::{Context as _, Result};
 use clap::ValueEnum as _;
+use program::{CANNOT_RUN, NOT_FOUND};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
@@ -50,13 +51,20 @@ pub(crate) struct RunArgs {
 
 /// The flavours, under the names that `WAITWORD_MUTEX` accepts.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Flavour {
+pub(crate) enum Flavour {
     /// The lock chooses whether to spin, to sleep and to hand off
     Adaptive,
     /// Running threads may take the lock ahead of sleepers; waiters stay awake for some µs
     Throughput,
     /// A thread that finds the lock taken sleeps at once
     WaitWake,
+}
+
+impl Flavour {
+    /// Its name in `WAITWORD_MUTEX`.
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
 }
 
 impl RunArgs {
@@ -66,8 +74,8 @@ impl RunArgs {
         if self.no_futex {
             variables.push(("WAITWORD_FUTEX", "off".into()));
         }
-        if let Some(flavour) = self.mutex.and_then(|flavour| flavour.to_possible_value()) {
-            variables.push(("WAITWORD_MUTEX", flavour.get_name().into()));
+        if let Some(flavour) = self.mutex {
+            variables.push(("WAITWORD_MUTEX", flavour.name().into()));
         }
         if let Some(nanoseconds) = self.spin {
             variables.push(("WAITWORD_SPIN_NS", nanoseconds.to_string().into()));
@@ -89,10 +97,6 @@ impl RunArgs {
         Ok(variables)
     }
 }
-
-/// Exit statuses, as in a shell: the program cannot be run; it was not found.
-const CANNOT_RUN: u8 = 126;
-const NOT_FOUND: u8 = 127;
 
 /// Executes the program in this process. Returns only if that fails, or for `--check`.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
@@ -130,7 +134,7 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
 
 /// The value of `LD_PRELOAD` with our library in front: the first library that defines a name wins.
 /// If the library is in the list already, it is not repeated.
-fn before_others(library: &OsStr) -> OsString {
+pub(crate) fn before_others(library: &OsStr) -> OsString {
     let mut list = library.to_owned();
     let others = std::env::var_os("LD_PRELOAD").unwrap_or_default();
     let others = others.to_string_lossy().into_owned();

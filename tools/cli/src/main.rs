@@ -1,12 +1,18 @@
 //! The `waitword` command.
 
 mod bench;
+mod cells;
+mod compare;
 mod costs;
+mod deadlock;
 mod doctor;
 mod drop_in;
+mod explain;
 mod memory_child;
 mod out_file;
+mod profile;
 mod report;
+mod stop;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -26,6 +32,14 @@ enum Command {
     Run(drop_in::RunArgs),
     /// Print the path of the library that `run` preloads, for use in your own LD_PRELOAD
     Preload,
+    /// Find out which flavour is best for a program: run it plain and on each of them, in turn
+    Compare(compare::Args),
+    /// Run a program, and show where its threads lost time waiting for locks, and because of whom
+    Profile(profile::Args),
+    /// Say why the threads of a recording waited, and what to do about it
+    Explain(explain::Args),
+    /// Look into a running program: do threads of it wait for each other?
+    Deadlock(deadlock::Args),
     /// Measure waitword against the kernel's futex and other lock libraries, in one interleaved run
     Bench(Box<bench::Args>),
     /// Show a report of `bench --json` as an HTML page or Markdown, or compare it with an older one
@@ -48,6 +62,10 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(args) => drop_in::run(&args),
         Command::Preload => drop_in::preload(),
+        Command::Compare(args) => compare::run(&args),
+        Command::Profile(args) => profile::run(&args),
+        Command::Explain(args) => explain::run(&args),
+        Command::Deadlock(args) => deadlock::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Costs(args) => costs::run(&args),

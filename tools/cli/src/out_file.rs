@@ -25,15 +25,29 @@ impl<'a> OutFile<'a> {
     }
 
     /// Replaces the file's contents with `text`.
-    pub(crate) fn write(mut self, text: &str) -> Result<(), String> {
+    pub(crate) fn write(self, text: &str) -> Result<(), String> {
+        self.write_bytes(text.as_bytes())
+    }
+
+    /// Replaces the file's contents.
+    pub(crate) fn write_bytes(mut self, bytes: &[u8]) -> Result<(), String> {
         let mut write = || -> std::io::Result<()> {
             // A device or a pipe cannot be truncated.
             if self.file.metadata()?.is_file() {
                 self.file.set_len(0)?;
             }
-            self.file.write_all(text.as_bytes())
+            self.file.write_all(bytes)
         };
         write().map_err(|error| cannot_write(self.path, &error))
+    }
+}
+
+/// Prints to stdout. That its reader has gone is no error: it has read what it wanted.
+pub(crate) fn print(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
     }
 }
 

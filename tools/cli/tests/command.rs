@@ -1,8 +1,9 @@
 //! The command as a user runs it: short runs, and errors for bad input.
 
-use std::io::Read;
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
+use waitword_testkit::command::output_within;
 
 /// No call below takes more than a few seconds, even on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -14,51 +15,23 @@ fn waitword(arguments: &[&str]) -> Output {
 
 /// The same, and calls `meanwhile` with the process number once the command has started.
 fn waitword_while(arguments: &[&str], meanwhile: impl FnOnce(u32)) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_waitword"))
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut streams = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-    let reader = std::thread::spawn(move || {
-        let mut texts = (Vec::new(), Vec::new());
-        streams.0.read_to_end(&mut texts.0).unwrap();
-        streams.1.read_to_end(&mut texts.1).unwrap();
-        texts
-    });
-    meanwhile(child.id());
-    let started = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        if started.elapsed() > PATIENCE {
-            child.kill().unwrap();
-            panic!("`waitword {}` hangs", arguments.join(" "));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    let (stdout, stderr) = reader.join().unwrap();
-    Output {
-        status,
-        stdout,
-        stderr,
-    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
+    output_within(PATIENCE, command.args(arguments), meanwhile)
 }
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+fn json_of(file: &Path) -> serde_json::Value {
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+}
+
 #[test]
 fn a_short_run_measures_and_writes_its_report() {
-    let in_temp = |ending: &str| {
-        let name = format!("waitword-report-{}.{ending}", std::process::id());
-        std::env::temp_dir().join(name)
-    };
-    let (file, page, again) = (in_temp("json"), in_temp("html"), in_temp("again.html"));
+    let place = tempfile::tempdir().unwrap();
+    let [file, page, again] =
+        ["report.json", "page.html", "again.html"].map(|name| place.path().join(name));
     let path = file.to_str().unwrap();
     let output = waitword(&[
         "bench",
@@ -80,16 +53,10 @@ fn a_short_run_measures_and_writes_its_report() {
     assert!(stdout.contains("t = 5, all at once"), "{stdout}");
     let output = waitword(&["report", path, "--html", again.to_str().unwrap()]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let [page, again] = [page, again].map(|file| {
-        let text = std::fs::read_to_string(&file).unwrap();
-        std::fs::remove_file(&file).unwrap();
-        text
-    });
+    let [page, again] = [page, again].map(|file| std::fs::read_to_string(file).unwrap());
     assert!(page.contains("<h3>t = 5, all at once<") && page.ends_with("</html>"));
     assert!(page == again, "another page from the stored report");
-    let report = std::fs::read_to_string(&file).unwrap();
-    std::fs::remove_file(&file).unwrap();
-    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let report = json_of(&file);
     assert_eq!(report["complete"], true);
     let names: Vec<_> = (0..3).map(|n| &report["workloads"][n]["name"]).collect();
     assert_eq!(names, ["wake", "requeue", "memory"]);
@@ -126,7 +93,8 @@ fn a_usual_run_ends_with_a_screen_of_tables() {
 /// The published texts come from the stored reports, and from nothing else.
 #[test]
 fn what_is_published_is_made_of_stored_reports_and_checked() {
-    let place = std::env::temp_dir().join(format!("waitword-publish-{}", std::process::id()));
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
     let (stored, docs) = (place.join("results"), place.join("docs"));
     for directory in [&stored, &docs] {
         std::fs::create_dir_all(directory).unwrap();
@@ -137,7 +105,7 @@ fn what_is_published_is_made_of_stored_reports_and_checked() {
     std::fs::write(&readme, marked("futexes")).unwrap();
     std::fs::write(&page, marked("any")).unwrap();
     let publish = |check: &[&str]| {
-        let [from, to] = [&stored, &place].map(|path| path.to_str().unwrap());
+        let [from, to] = [&stored, place].map(|path| path.to_str().unwrap());
         waitword(&[&["bench", "publish", "--from", from, "--to", to], check].concat())
     };
     let measure = |file: &str, more: &[&str]| {
@@ -148,13 +116,9 @@ fn what_is_published_is_made_of_stored_reports_and_checked() {
     };
     // A report with rounds under other load is refused. On a loaded machine the run above may have
     // produced only such rounds, so they are marked by hand.
-    measure(
-        "calls.json",
-        &["calls", "--peers", "none", "--keep-disturbed"],
-    );
+    measure("calls.json", &["calls", "--peers", "none", "--keep-disturbed"]);
     let json = stored.join("calls.json");
-    let mut report: serde_json::Value =
-        serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    let mut report = json_of(&json);
     let cases = report["workloads"][0]["cases"].as_array_mut().unwrap();
     cases[0]["disturbed"] = 1.into();
     std::fs::write(&json, report.to_string()).unwrap();
@@ -162,51 +126,31 @@ fn what_is_published_is_made_of_stored_reports_and_checked() {
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("despite other load"));
     let cases = report["workloads"][0]["cases"].as_array_mut().unwrap();
-    cases
-        .iter_mut()
-        .for_each(|case| case["disturbed"] = 0.into());
+    cases.iter_mut().for_each(|case| case["disturbed"] = 0.into());
     std::fs::write(&json, report.to_string()).unwrap();
 
     let fails = publish(&["--check"]);
     assert_eq!(fails.status.code(), Some(1), "{}", text(&fails.stdout));
     assert!(text(&fails.stderr).contains("README.md: does not match the reports"));
     assert!(publish(&[]).status.success());
-    assert!(
-        publish(&["--check"]).status.success(),
-        "generated again, it is the same"
-    );
+    assert!(publish(&["--check"]).status.success(), "generated again, it is the same");
     let shown = std::fs::read_to_string(&readme).unwrap();
-    assert!(
-        shown.starts_with("before\n") && shown.ends_with("\nafter\n"),
-        "{shown}"
-    );
+    assert!(shown.starts_with("before\n") && shown.ends_with("\nafter\n"), "{shown}");
     assert!(
         shown.contains("| wait, wrong value |") && shown.contains("A trial of 1 rounds"),
         "{shown}"
     );
-    assert!(
-        shown.contains("`waitword bench calls --peers none"),
-        "{shown}"
-    );
+    assert!(shown.contains("`waitword bench calls --peers none"), "{shown}");
     let all = std::fs::read_to_string(place.join("RESULTS.md")).unwrap();
     assert!(
         all.contains("- commit: ")
             && all.contains("- peers: ")
             && all.contains("### results/calls.json")
     );
-    assert!(
-        std::fs::read_to_string(&page)
-            .unwrap()
-            .contains("Nothing was measured.")
-    );
+    assert!(std::fs::read_to_string(&page).unwrap().contains("Nothing was measured."));
     // A text that was changed by hand is found.
-    std::fs::write(
-        &readme,
-        shown.replace("| wait, wrong value |", "| wait, any value |"),
-    )
-    .unwrap();
+    std::fs::write(&readme, shown.replace("| wait, wrong value |", "| wait, any value |")).unwrap();
     assert_eq!(publish(&["--check"]).status.code(), Some(1));
-    std::fs::remove_dir_all(&place).unwrap();
 }
 
 /// A contender (a futex of any width, the drop-in) that fails to prove that it does its work ends
@@ -214,12 +158,9 @@ fn what_is_published_is_made_of_stored_reports_and_checked() {
 #[test]
 fn every_contender_is_shown_to_do_its_work() {
     let workloads = ["calls", "hash", "shared", "semaphore", "barrier", "event"];
-    let arguments = [
-        &["bench"],
-        &workloads[..],
-        &["--rounds", "1", "--keep-disturbed", "--threads", "2,5"],
-    ]
-    .concat();
+    let arguments =
+        [&["bench"], &workloads[..], &["--rounds", "1", "--keep-disturbed", "--threads", "2,5"]]
+            .concat();
     let output = waitword(&arguments);
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{stdout}{stderr}");
@@ -250,67 +191,38 @@ fn interrupt(process: u32) {
 
 #[test]
 fn ctrl_c_ends_the_run_with_what_there_is() {
-    let file = std::env::temp_dir().join(format!("waitword-stopped-{}.json", std::process::id()));
+    let file = tempfile::NamedTempFile::new().unwrap();
     // So many cases that the run does not end by itself, and so few rounds that some cases are
     // complete, however loaded the machine is.
-    let arguments = [
-        "bench",
-        "--full",
-        "--peers",
-        "none",
-        "--rounds",
-        "1",
-        "--keep-disturbed",
-        "--json",
-    ];
-    let output = waitword_while(
-        &[&arguments[..], &[file.to_str().unwrap()]].concat(),
-        interrupt,
-    );
+    let arguments =
+        ["bench", "--full", "--peers", "none", "--rounds", "1", "--keep-disturbed", "--json"];
+    let output =
+        waitword_while(&[&arguments[..], &[file.path().to_str().unwrap()]].concat(), interrupt);
     let stdout = text(&output.stdout);
-    assert_eq!(
-        output.status.code(),
-        Some(130),
-        "{stdout}{}",
-        text(&output.stderr)
-    );
+    assert_eq!(output.status.code(), Some(130), "{stdout}{}", text(&output.stderr));
     assert!(stdout.contains("Stopped before the end"), "{stdout}");
     assert!(stdout.contains("wait, wrong value, ns"), "{stdout}");
-    let report = std::fs::read_to_string(&file).unwrap();
-    std::fs::remove_file(&file).unwrap();
-    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let report = json_of(file.path());
     assert_eq!(report["complete"], false);
     assert_eq!(report["workloads"][0]["cases"][0]["rounds"], 1);
 }
 
 #[test]
 fn a_run_is_compared_with_an_older_one_and_a_variant_with_its_twin() {
-    let file = std::env::temp_dir().join(format!("waitword-old-{}.json", std::process::id()));
-    let path = file.to_str().unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
     let run = |more: &[&str]| {
-        let usual = [
-            "bench",
-            "requeue",
-            "--threads",
-            "3",
-            "--rounds",
-            "6",
-            "--keep-disturbed",
-        ];
+        let usual = ["bench", "requeue", "--threads", "3", "--rounds", "6", "--keep-disturbed"];
         let output = waitword(&[&usual[..], more].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
         text(&output.stdout)
     };
     run(&["--json", path]);
     let compared = run(&["--compare", path]);
-    std::fs::remove_file(&file).unwrap();
     assert!(compared.contains("10 figures compared: "), "{compared}");
     let twins = run(&["--twice"]);
     assert!(twins.contains("| waitword 32, again"), "{twins}");
-    assert!(
-        twins.contains("of 16 ratios of a variant to itself"),
-        "{twins}"
-    );
+    assert!(twins.contains("of 16 ratios of a variant to itself"), "{twins}");
 }
 
 /// Measures each family with every contender that has a lock for it, in the surroundings that need
@@ -336,15 +248,7 @@ fn random_loads_are_measured_and_replayed() {
     let output = waitword(&drawn);
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{stdout}{stderr}");
-    for family in [
-        "mutex",
-        "many-mutexes",
-        "rwlock",
-        "queue",
-        "pool",
-        "fork-join",
-        "burst",
-    ] {
+    for family in ["mutex", "many-mutexes", "rwlock", "queue", "pool", "fork-join", "burst"] {
         for beside in ["quiet", "one-cpu", "half-quota"] {
             assert!(stdout.contains(&format!("{family}, {beside} ")), "{stdout}");
         }
@@ -362,10 +266,7 @@ fn random_loads_are_measured_and_replayed() {
     let output = waitword(&replay);
     let stdout = text(&output.stdout);
     assert!(output.status.success(), "{stdout}{}", text(&output.stderr));
-    assert!(
-        stdout.contains("\nwaitword: ") && stdout.contains("\nstd: "),
-        "{stdout}"
-    );
+    assert!(stdout.contains("\nwaitword: ") && stdout.contains("\nstd: "), "{stdout}");
     assert!(stdout.contains('#') && stdout.contains('.'), "{stdout}");
 }
 
@@ -381,30 +282,11 @@ fn bad_input_is_answered_before_anything_is_measured() {
         (&["bench", "any", "--family", "lock"], "known: mutex, "),
         (&["bench", "any", "--beside", "noise"], "known: quiet, "),
         (&["bench", "any", "--replay", "mutex/7"], "mutex/quiet/7/12"),
-        (
-            &[
-                "bench",
-                "any",
-                "--chart",
-                "wide",
-                "--replay",
-                "mutex/quiet/1/1",
-            ],
-            "such as 120,5",
-        ),
-        (
-            &["bench", "--peers", "std,nobody"],
-            "no peer is called 'nobody'",
-        ),
+        (&["bench", "any", "--chart", "wide", "--replay", "mutex/quiet/1/1"], "such as 120,5"),
+        (&["bench", "--peers", "std,nobody"], "no peer is called 'nobody'"),
         (&["bench", "--html", "/no/such/folder/x"], "cannot write"),
-        (
-            &["report", "/no/such/x", "--html", "/dev/null"],
-            "cannot read",
-        ),
-        (
-            &["report", "/dev/null", "--html", "/dev/null"],
-            "no report in",
-        ),
+        (&["report", "/no/such/x", "--html", "/dev/null"], "cannot read"),
+        (&["report", "/dev/null", "--html", "/dev/null"], "no report in"),
         (&["costs", "--check", "/no/such/file"], "cannot read"),
         (&["costs", "--check", "/dev/null"], "not a table of costs"),
     ] {
@@ -441,17 +323,13 @@ fn a_cost_that_differs_from_the_table_is_named() {
             false => format!("{line}\n"),
         })
         .collect();
-    let file = std::env::temp_dir().join(format!("waitword-costs-{}.md", std::process::id()));
+    let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, changed).unwrap();
-    let path = file.to_str().unwrap();
+    let path = file.path().to_str().unwrap();
     let output = waitword(&["costs", "--only", "fetch_add", "--check", path]);
-    std::fs::remove_file(&file).unwrap();
     let stdout = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{stdout}");
-    assert!(
-        stdout.contains("fetch_add on two words\": atomic: was 1, is 2"),
-        "{stdout}"
-    );
+    assert!(stdout.contains("fetch_add on two words\": atomic: was 1, is 2"), "{stdout}");
 }
 
 #[test]

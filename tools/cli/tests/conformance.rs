@@ -55,7 +55,9 @@ programs! {
     attributes: Program::new("attributes.c");
     mutex: Program::new("mutex.c");
     cond: Program::new("cond.c");
+    cond_threads: Program::new("cond_threads.c");
     cancel: Program::new("cancel.c");
+    cancel_points: Program::new("cancel_points.c");
     leaving: Program::new("leaving.c");
     leaving_exceptions: Program::new("leaving_exceptions.cpp");
     sem: Program::new("sem.c");
@@ -98,11 +100,7 @@ fn the_list_speaks_of_programs_that_there_are() {
 #[test]
 fn other_allocators_work_under_the_drop_in() {
     for allocator in ["libjemalloc.so.2", "libtcmalloc_minimal.so.4"] {
-        let directories = [
-            "/usr/lib/x86_64-linux-gnu",
-            "/usr/lib/aarch64-linux-gnu",
-            "/usr/lib",
-        ];
+        let directories = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib"];
         let found = directories
             .iter()
             .map(|directory| Path::new(directory).join(allocator))
@@ -113,10 +111,9 @@ fn other_allocators_work_under_the_drop_in() {
         };
         for program in [
             Program::new("exceptions.cpp"),
-            Program::new("loading.c")
-                .with_library("library.c")
-                .with_plugin("library.c"),
+            Program::new("loading.c").with_library("library.c").with_plugin("library.c"),
             Program::new("cancel.c"),
+            Program::new("cancel_points.c"),
         ] {
             let built = program.build();
             let plain = Report::of(&program, &built.run(Under::GlibcAnd(&path)));
@@ -153,6 +150,7 @@ fn every_setting_conforms() {
     for program in [
         Program::new("mutex.c"),
         Program::new("cond.c"),
+        Program::new("cond_threads.c"),
         Program::new("real_time.c").with_real_time_threads(),
     ] {
         let built = program.build();
@@ -174,27 +172,9 @@ fn every_setting_conforms() {
 #[ignore = "takes minutes"]
 fn held_up_at_every_instruction_for_minutes() {
     for (source, rounds) in [
-        (
-            "lost_wakeup.c",
-            &[
-                ("CONFORMANCE_ROUNDS", "5000"),
-                ("CONFORMANCE_PATIENCE", "20"),
-            ],
-        ),
-        (
-            "stepped.c",
-            &[
-                ("CONFORMANCE_ROUNDS", "300"),
-                ("CONFORMANCE_PATIENCE", "20"),
-            ],
-        ),
-        (
-            "leaving_stepped.cpp",
-            &[
-                ("CONFORMANCE_ROUNDS", "1000"),
-                ("CONFORMANCE_PATIENCE", "40"),
-            ],
-        ),
+        ("lost_wakeup.c", &[("CONFORMANCE_ROUNDS", "5000"), ("CONFORMANCE_PATIENCE", "20")]),
+        ("stepped.c", &[("CONFORMANCE_ROUNDS", "300"), ("CONFORMANCE_PATIENCE", "20")]),
+        ("leaving_stepped.cpp", &[("CONFORMANCE_ROUNDS", "1000"), ("CONFORMANCE_PATIENCE", "40")]),
     ] {
         let program = Program::new(source).with_variables(rounds);
         let ours = Report::of(&program, &program.build().run(Under::DropIn));
@@ -216,9 +196,6 @@ fn what_goes_wrong_is_seen() {
     assert!(wrong[0].contains("crashes: ended by signal 6"), "{text}");
     assert!(wrong[1].contains("fails: line"), "{text}");
     assert!(wrong[2].contains("hangs: hangs"), "{text}");
-    assert!(
-        wrong[2].contains("wchan: "),
-        "its threads are shown: {text}"
-    );
+    assert!(wrong[2].contains("wchan: "), "its threads are shown: {text}");
     assert!(wrong[3].contains("says_nothing: "), "{text}");
 }

@@ -23,18 +23,11 @@ fn with(variables: &[(&str, &str)], program: &Program, arguments: &[&str]) -> Ou
 #[test]
 fn a_summary_counts_what_the_locks_had_to_do() {
     let program = locks();
-    let (said, summary) = texts(run(&mut under(
-        &["--summary"],
-        program.path(),
-        &["contend"],
-    )));
+    let (said, summary) = texts(run(&mut under(&["--summary"], program.path(), &["contend"])));
     assert_eq!(said, "counted 80000\n");
     assert_eq!(summary.lines().count(), 1, "{summary}");
     let name = program.path().rsplit('/').next().unwrap();
-    assert!(
-        summary.starts_with(&format!("waitword: {name}[")),
-        "{summary}"
-    );
+    assert!(summary.starts_with(&format!("waitword: {name}[")), "{summary}");
     // Four threads with 20,000 sections each, and one lock that is held while another thread
     // sleeps for it.
     let counted = number(&summary, "locks");
@@ -55,11 +48,7 @@ fn a_summary_counts_what_the_locks_had_to_do() {
 #[test]
 fn waits_with_priority_inheriting_mutexes_are_counted() {
     let program = locks();
-    let (_, summary) = texts(run(&mut under(
-        &["--summary"],
-        program.path(),
-        &["inherit"],
-    )));
+    let (_, summary) = texts(run(&mut under(&["--summary"], program.path(), &["inherit"])));
     assert!(number(&summary, "locks") >= 4, "{summary}");
     assert!(number(&summary, "contended") >= 1, "{summary}");
     // One sleep for the mutex, and one on the condition variable.
@@ -82,9 +71,8 @@ fn rwlocks_are_counted_and_answer_as_if_they_were_not() {
 #[test]
 fn a_summary_goes_to_the_end_of_a_file_whatever_the_program_does_to_its_environment() {
     let program = locks();
-    let directory = std::env::temp_dir().join(format!("waitword-summary-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
-    let file = directory.join("1");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("1");
     let mut command = under(&["--summary=1"], program.path(), &["clear"]);
     command.current_dir(&directory);
     for lines in 1..=2 {
@@ -94,26 +82,14 @@ fn a_summary_goes_to_the_end_of_a_file_whatever_the_program_does_to_its_environm
         assert_eq!(text.lines().count(), lines, "{text}");
         assert!(number(&text, "locks") >= 1);
     }
-    std::fs::remove_dir_all(&directory).unwrap();
     // A file that cannot be written to is reported before the program runs ...
-    let output = run(&mut under(
-        &["--summary=/no/such/folder/x"],
-        program.path(),
-        &["clear"],
-    ));
+    let output = run(&mut under(&["--summary=/no/such/folder/x"], program.path(), &["clear"]));
     assert_eq!(output.status.code(), Some(126));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("/no/such/folder/x"), "{stderr}");
     // ... or at its end, if the environment names the file.
-    let (_, stderr) = texts(with(
-        &[("WAITWORD_SUMMARY", "/no/such/x")],
-        &program,
-        &["clear"],
-    ));
-    assert!(
-        stderr.contains("/no/such/x: cannot be written to"),
-        "{stderr}"
-    );
+    let (_, stderr) = texts(with(&[("WAITWORD_SUMMARY", "/no/such/x")], &program, &["clear"]));
+    assert!(stderr.contains("/no/such/x: cannot be written to"), "{stderr}");
 }
 
 #[test]
@@ -125,10 +101,7 @@ fn a_forked_child_has_a_summary_of_its_own() {
     let lines: Vec<_> = summary.lines().collect();
     assert_eq!(lines.len(), 2, "{summary}");
     assert_eq!(number(lines[0], "locks"), 7, "{summary}");
-    assert!(
-        (1000..1007).contains(&number(lines[1], "locks")),
-        "{summary}"
-    );
+    assert!((1000..1007).contains(&number(lines[1], "locks")), "{summary}");
 }
 
 /// A lock is reserved only for waiters that spin, and those of a wait-wake mutex do not spin. With
@@ -170,22 +143,16 @@ fn a_waiter_stays_awake_for_no_longer_than_it_is_told() {
     // Woken after some 10 µs: if the CPUs are free, most of these waits need no sleep.
     let halves = || sleeps("60000", "wait-often") * 2 < sleeps("0", "wait-often");
     assert!((0..RUNS).any(|_| halves()));
-    let (_, summary) = texts(with(
-        &[("WAITWORD_SPIN_NS", "0"), ("WAITWORD_SUMMARY", "1")],
-        &program,
-        &["wait"],
-    ));
+    let (_, summary) =
+        texts(with(&[("WAITWORD_SPIN_NS", "0"), ("WAITWORD_SUMMARY", "1")], &program, &["wait"]));
     assert_eq!(number(&summary, "sleeps"), 3, "{summary}");
 }
 
 #[test]
 fn off_is_off() {
     let program = locks();
-    let (said, summary) = texts(with(
-        &[("WAITWORD", "off"), ("WAITWORD_SUMMARY", "1")],
-        &program,
-        &["contend"],
-    ));
+    let (said, summary) =
+        texts(with(&[("WAITWORD", "off"), ("WAITWORD_SUMMARY", "1")], &program, &["contend"]));
     // Nothing is counted and nothing is printed.
     assert_eq!((said.as_str(), summary.as_str()), ("counted 80000\n", ""));
     // A mutex of the C library holds its owner in the third word. Ours does not.
@@ -216,7 +183,7 @@ fn what_means_nothing_is_answered_once_and_left_out() {
             "waitword: WAITWORD_FUTEX=yes\\n: neither on nor off; taken as on",
             "waitword: WAITWORD_MUTEX=fair: not adaptive, throughput or wait-wake; taken as \
              adaptive",
-            "waitword: WAITWORD_SPIN_NS=-5: not a number of nanoseconds; not heeded",
+            "waitword: WAITWORD_SPIN_NS=-5: not a number of nanoseconds; ignored",
         ]
     );
     let output = run(&mut under(&["--spin", "fast"], program.path(), &[]));

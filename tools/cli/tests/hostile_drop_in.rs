@@ -93,14 +93,7 @@ fn shared_file() -> (String, &'static [AtomicU32]) {
         let file = libc::memfd_create(c"hostile".as_ptr(), libc::MFD_CLOEXEC);
         assert_eq!(libc::ftruncate(file, 2 * PAGE as i64), 0);
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        let memory = libc::mmap(
-            std::ptr::null_mut(),
-            2 * PAGE,
-            access,
-            libc::MAP_SHARED,
-            file,
-            0,
-        );
+        let memory = libc::mmap(std::ptr::null_mut(), 2 * PAGE, access, libc::MAP_SHARED, file, 0);
         assert_ne!(memory, libc::MAP_FAILED);
         let words = std::slice::from_raw_parts(memory.cast(), 2 * PAGE / 4);
         (format!("/proc/{}/fd/{file}", std::process::id()), words)
@@ -111,12 +104,7 @@ fn shared_file() -> (String, &'static [AtomicU32]) {
 fn be_hostile_to(mut victim: Command) -> String {
     let (path, words) = shared_file();
     let ready = &words[PAGE / 4];
-    let mut child = victim
-        .arg(path)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = victim.arg(path).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let began = Instant::now();
     // A different seed each time: the outcome depends on timing anyway.
     let mut random = Rng::with_seed(std::process::id().into());

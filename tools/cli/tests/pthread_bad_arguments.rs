@@ -4,8 +4,8 @@
 //!
 //! The functions are checked against the library's exports (`functions.rs`), so none can be
 //! forgotten. The cases follow from their parameters (`cases.rs`). Each call is made on glibc alone
-//! and under the drop-in, in a child with a time limit (`support/harm.rs`), on objects between
-//! inaccessible pages (`support/arena.rs`). Then the two outcomes are compared (`judge.rs`).
+//! and under the drop-in, in a child with a time limit (`harm.rs` of the test kit), on objects
+//! between inaccessible pages (`arena.rs` there). Then the two outcomes are compared (`judge.rs`).
 //!
 //! | tried | expected |
 //! |---|---|
@@ -19,16 +19,12 @@
 //!
 //! Where the drop-in is better, `judge.rs` gives the reason.
 
-#[path = "../../../crates/waitword/tests/support/arena.rs"]
-mod arena;
 #[path = "pthread_bad_arguments/calls.rs"]
 mod calls;
 #[path = "pthread_bad_arguments/cases.rs"]
 mod cases;
 #[path = "pthread_bad_arguments/functions.rs"]
 mod functions;
-#[path = "../../../crates/waitword/tests/support/harm.rs"]
-mod harm;
 #[path = "pthread_bad_arguments/judge.rs"]
 mod judge;
 #[path = "raw_futex/support.rs"]
@@ -44,6 +40,7 @@ use functions::FUNCTIONS;
 use judge::{BETTER, Verdict, judge};
 use std::collections::BTreeMap;
 use std::process::Command;
+use waitword_testkit::{arena, harm};
 use worker::Order;
 
 /// Milliseconds for each call: more than a call takes that does not wait.
@@ -59,11 +56,7 @@ fn all_cases() -> Vec<Case> {
     for function in FUNCTIONS {
         let before = cases.len();
         cases::of(function, &mut cases);
-        assert!(
-            cases.len() > before,
-            "there are no cases for {}",
-            function.name
-        );
+        assert!(cases.len() > before, "there are no cases for {}", function.name);
     }
     cases
 }
@@ -90,14 +83,11 @@ fn verdicts(cases: &[Case], numbers: &[usize], preload: &str) -> Vec<Verdict> {
             (glibc.join().expect("glibc's calls"), ours)
         });
         let pairs = numbers.iter().zip(glibc.into_iter().zip(ours));
-        pairs
-            .map(|(&number, (glibc, ours))| judge(&cases[number], glibc, ours))
-            .collect::<Vec<_>>()
+        pairs.map(|(&number, (glibc, ours))| judge(&cases[number], glibc, ours)).collect::<Vec<_>>()
     };
     let mut verdicts = ask(numbers, PATIENCE);
-    let doubtful: Vec<usize> = (0..numbers.len())
-        .filter(|&index| matches!(verdicts[index], Verdict::Wrong(_)))
-        .collect();
+    let doubtful: Vec<usize> =
+        (0..numbers.len()).filter(|&index| matches!(verdicts[index], Verdict::Wrong(_))).collect();
     if !doubtful.is_empty() {
         let numbers: Vec<usize> = doubtful.iter().map(|&index| numbers[index]).collect();
         for (index, verdict) in doubtful.into_iter().zip(ask(&numbers, MORE_PATIENCE)) {
@@ -128,12 +118,7 @@ fn every_function_answers_every_bad_argument_as_glibc_or_better() {
     let verdicts = verdicts(&cases, &numbers, &drop_in());
     print_table(&cases, &verdicts);
     let wrong = wrong(&cases, &numbers, &verdicts);
-    assert!(
-        wrong.is_empty(),
-        "{} wrong:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 fn print_table(cases: &[Case], verdicts: &[Verdict]) {
@@ -151,10 +136,7 @@ fn print_table(cases: &[Case], verdicts: &[Verdict]) {
             Verdict::Wrong(_) => {}
         }
     }
-    println!(
-        "{:32} {:>6} {:>6} {:>6}",
-        "function", "right", "as bad", "better"
-    );
+    println!("{:32} {:>6} {:>6} {:>6}", "function", "right", "as bad", "better");
     for (name, [right, as_bad, better]) in counts {
         println!("{name:32} {right:6} {as_bad:6} {better:6}");
     }
@@ -170,24 +152,14 @@ fn planted_defects_are_found() {
     let cases = all_cases();
     // The defect, the function, the cases, and what is reported about one of them.
     let defects = [
-        (
-            "WRITES_BEHIND",
-            "pthread_rwlock_tryrdlock",
-            "Free",
-            "0 on glibc, here SIGSEGV",
-        ),
+        ("WRITES_BEHIND", "pthread_rwlock_tryrdlock", "Free", "0 on glibc, here SIGSEGV"),
         (
             "WRITES_BEHIND",
             "pthread_rwlock_tryrdlock",
             "Free",
             "memory beside the object was written",
         ),
-        (
-            "WRITES_BEFORE",
-            "pthread_rwlock_tryrdlock",
-            "Free",
-            "0 on glibc, here SIGSEGV",
-        ),
+        ("WRITES_BEFORE", "pthread_rwlock_tryrdlock", "Free", "0 on glibc, here SIGSEGV"),
         (
             "WRITES_BEFORE",
             "pthread_rwlock_tryrdlock",
@@ -201,18 +173,8 @@ fn planted_defects_are_found() {
             "memory beside the object was written",
         ),
         ("HANGS", "sem_trywait", "Free(0)", "0 on glibc, here hangs"),
-        (
-            "ANSWERS",
-            "pthread_spin_trylock",
-            "Busy",
-            "EBUSY on glibc, here 0",
-        ),
-        (
-            "DIES",
-            "pthread_barrier_init",
-            "Number(0)",
-            "EINVAL on glibc, here SIGSEGV",
-        ),
+        ("ANSWERS", "pthread_spin_trylock", "Busy", "EBUSY on glibc, here 0"),
+        ("DIES", "pthread_barrier_init", "Number(0)", "EINVAL on glibc, here SIGSEGV"),
     ];
     for (defect, function, argument, said) in defects {
         let planted = planted(defect);
@@ -225,10 +187,7 @@ fn planted_defects_are_found() {
         let preload = format!("{}:{}", planted.path(), drop_in());
         let verdicts = verdicts(&cases, &numbers, &preload);
         let wrong = wrong(&cases, &numbers, &verdicts);
-        assert!(
-            wrong.iter().any(|line| line.contains(said)),
-            "{defect}: {wrong:?}"
-        );
+        assert!(wrong.iter().any(|line| line.contains(said)), "{defect}: {wrong:?}");
     }
 }
 

@@ -12,19 +12,17 @@
 
 #[path = "pthread_fuzz/child.rs"]
 mod child;
-#[path = "../../../crates/waitword/tests/support/fuzz.rs"]
-mod fuzz;
 #[path = "raw_futex/support.rs"]
 #[allow(dead_code, reason = "this test uses a part of it")]
 mod support;
 
 use child::Child;
-use fuzz::Fuzz;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::cell::RefCell;
 use std::fmt;
 use std::process::Command;
+use waitword_testkit::fuzz::Fuzz;
 
 /// The length of the longest sequence.
 const LONGEST: usize = 40;
@@ -40,12 +38,7 @@ struct Call {
 
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            thread,
-            name,
-            object,
-            argument,
-        } = self;
+        let Self { thread, name, object, argument } = self;
         write!(f, "{thread} {name} {object} {argument}")
     }
 }
@@ -99,12 +92,7 @@ const OTHERS: &[(&str, u8)] = &[
 fn call(of: &'static [(&'static str, u8)]) -> impl Strategy<Value = Call> {
     (0u8..3, 0..of.len(), 0u8..2, any::<u8>()).prop_map(move |(thread, index, object, argument)| {
         let (name, arguments) = of[index];
-        Call {
-            thread,
-            name,
-            object,
-            argument: argument % arguments,
-        }
+        Call { thread, name, object, argument: argument % arguments }
     })
 }
 
@@ -158,9 +146,7 @@ impl Both {
         for (number, call) in calls.iter().enumerate() {
             let (glibc, ours) = (&glibc[number], &ours[number]);
             if glibc != ours && !is_right_too(call, glibc, ours) {
-                return Err(format!(
-                    "`{call:?}` is {glibc} on glibc and {ours} under the drop-in"
-                ));
+                return Err(format!("`{call:?}` is {glibc} on glibc and {ours} under the drop-in"));
             }
         }
         Ok(())

@@ -63,9 +63,7 @@ fn traced(program: &str, preload: Option<&str>) -> (BTreeSet<String>, BTreeSet<S
         // Takes "4711 openat(AT_FDCWD, ...", but not "+++ exited", "--- SIGCHLD" and
         // "<... futex resumed>".
         let (name, arguments) = line.split_once(' ')?.1.trim_start().split_once('(')?;
-        let is_name = name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         is_name.then_some((name, arguments))
     });
     let (mut names, mut files) = (BTreeSet::new(), BTreeSet::new());
@@ -121,10 +119,7 @@ fn a_setuid_program_does_not_write_where_its_caller_says() {
         (said, told)
     };
     // Without setuid, it obeys its user's environment.
-    assert_eq!(
-        told(program.path()),
-        ("done, as its caller\n".to_owned(), true)
-    );
+    assert_eq!(told(program.path()), ("done, as its caller\n".to_owned(), true));
     std::fs::set_permissions(program.path(), PermissionsExt::from_mode(0o4755)).unwrap();
     let (said, told) = told(program.path());
     if said == "done, as its caller\n" {
@@ -132,8 +127,5 @@ fn a_setuid_program_does_not_write_where_its_caller_says() {
         return;
     }
     assert_eq!(said, "done, with another's rights\n");
-    assert!(
-        !told,
-        "it wrote with root's rights to a file that its caller named"
-    );
+    assert!(!told, "it wrote with root's rights to a file that its caller named");
 }

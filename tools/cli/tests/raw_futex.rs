@@ -44,10 +44,7 @@ fn the_table_serves_private_words_unless_it_is_told_not_to() {
     let (_, summary) = texts(run(&mut under(&["--summary"], program.path(), &[])));
     let (slept, moved) = (number(&summary, "sleeps"), number(&summary, "requeues"));
     // 17 of its waiters wait longer than any waiter spins, and 4 are moved.
-    assert!(
-        slept >= 17 && moved == 4,
-        "{slept} sleeps, {moved} requeues"
-    );
+    assert!(slept >= 17 && moved == 4, "{slept} sleeps, {moved} requeues");
     // With --no-futex nothing is counted, and a process that counted nothing writes no line.
     let options = &["--summary", "--no-futex"];
     let (_, summary) = texts(run(&mut under(options, program.path(), &[])));
@@ -114,9 +111,7 @@ fn perf_counts_the_same_wakes_and_requeues() {
 /// Compiled code may move the stack pointer first, which would break `vfork` and `rt_sigreturn`.
 #[test]
 fn the_exported_syscall_is_the_assembly_itself() {
-    let (library, _) = texts(run(
-        Command::new(env!("CARGO_BIN_EXE_waitword")).arg("preload")
-    ));
+    let (library, _) = texts(run(Command::new(env!("CARGO_BIN_EXE_waitword")).arg("preload")));
     let bytes = std::fs::read(library.trim()).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
     let exported = file

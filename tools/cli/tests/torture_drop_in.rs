@@ -70,15 +70,16 @@ fn is_caught(scenario: &str, sabotage: &str, why: &str) {
 
 #[test]
 fn a_wake_up_that_is_left_out_is_noticed() {
-    for scenario in ["pthread-mutex", "pthread-cond", "pthread-sem"] {
-        is_caught(scenario, "skip-wake", "hung");
+    for scenario in ["mutex", "rwlock", "cond", "sem", "barrier", "once", "owners"] {
+        is_caught(&format!("pthread-{scenario}"), "skip-wake", "hung");
     }
 }
 
 #[test]
 fn a_wrong_count_is_noticed() {
-    for scenario in ["pthread-mutex", "pthread-cancel", "pthread-owners"] {
-        is_caught(scenario, "miscount", "an invariant was violated");
+    for scenario in ["mutex", "barrier", "once", "cancel", "owners"] {
+        let scenario = format!("pthread-{scenario}");
+        is_caught(&scenario, "miscount", "an invariant was violated");
     }
 }
 

@@ -1,10 +1,10 @@
 //! Random loads: ours relative to the best peer of each load, family by family, worst loads first.
 
 use crate::looks::Looks;
+use crate::machine::notes_of_random_loads;
 use crate::number::{interval, range};
 use crate::plot::axis::Axis;
 use crate::plot::{Caption, Figure, Line, Lines, Point};
-use crate::publish::notes;
 use crate::table::{Cell, Head, INTERVAL, Table};
 use maud::{Markup, html};
 use waitword_bench::any::AnyReport;
@@ -21,9 +21,7 @@ const MOST_TICKS: usize = 10;
 
 /// The names that need a look ([`Looks`]).
 pub(crate) fn names(report: &AnyReport) -> impl Iterator<Item = &str> {
-    OURS.into_iter()
-        .chain(report.peers())
-        .map(|contender| contender.name())
+    OURS.into_iter().chain(report.peers()).map(|contender| contender.name())
 }
 
 /// The whole section.
@@ -37,7 +35,7 @@ pub(crate) fn section(report: &AnyReport, looks: &Looks) -> Markup {
             (report.milliseconds) " ms each. A ratio is ours divided by that of the peer with the \
              best throughput in the load, also for CPU and waits."
         }
-        @for note in notes(report) { p.note { (note) } }
+        @for note in notes_of_random_loads(report) { p.note { (note) } }
         div.figures {
             @for family in Family::ALL {
                 @if let Some(figure) = figure(report, family, looks) { (figure.markup(looks)) }
@@ -74,36 +72,19 @@ fn more_remarks(report: &AnyReport) -> Vec<String> {
 
 /// The ratios of throughput, sorted, with the worst at the left.
 fn figure(report: &AnyReport, family: Family, looks: &Looks) -> Option<Figure> {
-    let which = Which {
-        family: Some(family),
-        beside: None,
-    };
+    let which = Which { family: Some(family), beside: None };
     let line = |ours: Contender| {
         let sorted = sorted(&report.cells, which, ours, To::Best, Of::Throughput);
         let points = sorted.iter().zip(1..).map(|((ratio, _), place)| {
             let summary = ratio.summary;
-            let (min, max) = ratio
-                .interval
-                .map_or((summary.min, summary.max), |of| (of.low, of.high));
-            Point {
-                x: f64::from(place),
-                y: Summary {
-                    min,
-                    max,
-                    ..summary
-                },
-            }
+            let (min, max) =
+                ratio.interval.map_or((summary.min, summary.max), |of| (of.low, of.high));
+            Point { x: f64::from(place), y: Summary { min, max, ..summary } }
         });
-        Line {
-            variant: ours.name().to_owned(),
-            points: points.collect(),
-        }
+        Line { variant: ours.name().to_owned(), points: points.collect() }
     };
-    let lines: Vec<Line> = OURS
-        .into_iter()
-        .map(line)
-        .filter(|line| !line.points.is_empty())
-        .collect();
+    let lines: Vec<Line> =
+        OURS.into_iter().map(line).filter(|line| !line.points.is_empty()).collect();
     let cells = lines.iter().map(|line| line.points.len()).max()?;
     Lines {
         caption: Caption::new(
@@ -124,16 +105,8 @@ fn number(value: Option<f64>) -> Cell {
 
 /// What ours is compared with in random loads, with a title.
 pub(crate) const COMPARISONS: [(Contender, To, &str); 3] = [
-    (
-        Contender::Waitword,
-        To::Best,
-        "The library, relative to the best peer of each load",
-    ),
-    (
-        Contender::DropIn,
-        To::Best,
-        "The drop-in, relative to the best peer of each load",
-    ),
+    (Contender::Waitword, To::Best, "The library, relative to the best peer of each load"),
+    (Contender::DropIn, To::Best, "The drop-in, relative to the best peer of each load"),
     (
         Contender::Waitword,
         To::BestFlavour,
@@ -198,10 +171,7 @@ pub(crate) fn to_best(report: &AnyReport, ours: Contender, to: To) -> Table {
 
 /// The ratios of each of the [`COMPARISONS`], of all loads together.
 pub(crate) fn overall(report: &AnyReport) -> Table {
-    let all = Which {
-        family: None,
-        beside: None,
-    };
+    let all = Which { family: None, beside: None };
     let mut table = ratio_table();
     let rows = COMPARISONS
         .into_iter()
@@ -249,9 +219,7 @@ fn to_peers(report: &AnyReport, ours: Contender) -> Table {
                 number(ratios.map(|ratios| ratios.mean))
             };
             let names = [Cell::text(which.name()), Cell::text(figure.name())];
-            table
-                .rows
-                .push(names.into_iter().chain(peers.iter().map(of)).collect());
+            table.rows.push(names.into_iter().chain(peers.iter().map(of)).collect());
         }
     }
     table

@@ -38,12 +38,8 @@ fn row(bar: &BarReport) -> Markup {
     let verdict = bar.verdict.name();
     let class = verdict.replace(' ', "-");
     let worst = bar.cells.first();
-    let others: Vec<&CellReport> = bar
-        .cells
-        .iter()
-        .skip(1)
-        .filter(|cell| cell.verdict != Verdict::Met)
-        .collect();
+    let others: Vec<&CellReport> =
+        bar.cells.iter().skip(1).filter(|cell| cell.verdict != Verdict::Met).collect();
     html! {
         tr {
             th scope="row" { (bar.what) }

@@ -56,9 +56,7 @@ fn cells(row: &Row<'_>) -> Vec<Cell> {
     cells.extend([
         Cell::Number(row.ours.value()),
         Cell::Numbers(format!("{} of {}", row.place(), row.ranking.len())),
-        row.to_best.map_or(Cell::Empty, |ratio| {
-            Cell::Numbers(ratio_told(&ratio, row.better))
-        }),
+        row.to_best.map_or(Cell::Empty, |ratio| Cell::Numbers(ratio_told(&ratio, row.better))),
         quotient(|of| of.cpu()),
         quotient(|of| of.tail()),
     ]);

@@ -42,8 +42,6 @@ mod published;
 mod table;
 mod workload;
 
-use waitword_bench::bars::judge as bars_of;
-
 pub use markdown::markdown;
 pub use number::{figure, how_sure, interval, range, ratio_told, told};
 pub use page::{any_html, html};

@@ -6,11 +6,9 @@
 //! colours. The numbers of colours, markers and dashes have no common factor, so stepping through
 //! all three at once gives every combination before one repeats.
 
-use crate::any;
 use std::collections::HashMap;
 use std::fmt::Write;
 use waitword_bench::locks::is_ours;
-use waitword_bench::report::Report;
 
 /// The mark at each point of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,15 +53,8 @@ pub(crate) struct Look {
 pub(crate) struct Looks(HashMap<String, Look>);
 
 impl Looks {
-    pub(crate) fn of(report: &Report) -> Self {
-        let cases = report.workloads.iter().flat_map(|workload| &workload.cases);
-        let variants = cases.flat_map(|case| &case.variants);
-        let names = variants.map(|variant| variant.name.as_str());
-        Self::of_names(names.chain(report.any.iter().flat_map(any::names)))
-    }
-
     /// Assigns looks to these names, in this order.
-    pub(crate) fn of_names<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+    pub(crate) fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut looks = HashMap::new();
         let mut counts = [0, 0];
         for name in names {

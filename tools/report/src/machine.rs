@@ -4,8 +4,9 @@ use crate::number::{figure, how_sure};
 use jiff::Timestamp;
 use maud::{Markup, html};
 use waitword_bench::WINDOW;
+use waitword_bench::any::AnyReport;
 use waitword_bench::report::Report;
-use waitword_bench::stats::ROUNDS_TO_TELL;
+use waitword_bench::stats::{ROUNDS_OF_RANDOM_LOADS, ROUNDS_TO_TELL};
 
 /// What a reader must know before the first figure.
 pub(crate) fn notes(report: &Report) -> Vec<String> {
@@ -57,16 +58,30 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
+/// A note that the rounds are a trial, if there are fewer than `enough` to publish them.
+pub(crate) fn few(rounds: usize, enough: usize) -> Option<String> {
+    (rounds < enough).then(|| {
+        format!("A trial of {rounds} rounds, to show the form of the table. Do not quote it.")
+    })
+}
+
+/// What a reader of random loads must know before the figures.
+pub(crate) fn notes_of_random_loads(report: &AnyReport) -> Vec<String> {
+    let missing = report.missing();
+    let all = missing + report.cells.len();
+    let incomplete = format!("Incomplete: {missing} of {all} loads were not measured.");
+    few(report.rounds, ROUNDS_OF_RANDOM_LOADS)
+        .into_iter()
+        .chain((missing > 0).then_some(incomplete))
+        .collect()
+}
+
 /// The lines of the header: each a label and its value.
 pub(crate) fn lines(report: &Report) -> Vec<(&'static str, String)> {
     let cases = || report.workloads.iter().flat_map(|workload| &workload.cases);
     let repeated: usize = cases().map(|case| case.repeated).sum();
     let disturbed: usize = cases().map(|case| case.disturbed).sum();
-    let took = format!(
-        "{}, in {} s",
-        when(report.started),
-        figure(report.seconds.round())
-    );
+    let took = format!("{}, in {} s", when(report.started), figure(report.seconds.round()));
     let rounds = format!(
         "{}; {repeated} discarded because of other load{}",
         report.rounds,
@@ -81,10 +96,7 @@ pub(crate) fn lines(report: &Report) -> Vec<(&'static str, String)> {
     lines.push(("measured", took));
     lines.push(("rounds", rounds));
     lines.push(("confidence", how_sure(report.rounds)));
-    lines.push((
-        "order",
-        format!("drawn for each round, from the seed {}", report.seed),
-    ));
+    lines.push(("order", format!("drawn for each round, from the seed {}", report.seed)));
     lines.push(("runs", format!("of {} ms", report.window_milliseconds)));
     lines
 }
@@ -104,9 +116,8 @@ pub(crate) fn section(report: &Report) -> Markup {
 
 /// Seconds since 1970, as a date.
 pub(crate) fn when(started: u64) -> String {
-    let moment = i64::try_from(started)
-        .ok()
-        .and_then(|seconds| Timestamp::from_second(seconds).ok());
+    let moment =
+        i64::try_from(started).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
     moment.map_or_else(
         || "at an unknown time".to_owned(),
         |moment| moment.strftime("%Y-%m-%d %H:%M UTC").to_string(),
@@ -121,5 +132,11 @@ mod tests {
     fn a_moment_is_a_date() {
         assert_eq!(when(1_767_225_600), "2026-01-01 00:00 UTC");
         assert_eq!(when(u64::MAX), "at an unknown time");
+    }
+
+    #[test]
+    fn few_rounds_are_a_trial() {
+        assert!(few(7, 9).unwrap().contains("Do not quote"));
+        assert_eq!(few(9, 9), None);
     }
 }

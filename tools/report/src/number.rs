@@ -25,9 +25,7 @@ pub fn figure(value: f64) -> String {
 /// The same for an axis, without trailing zeros.
 pub(crate) fn tick(value: f64) -> String {
     let text = figure(value);
-    let (digits, millions) = text
-        .strip_suffix('M')
-        .map_or((&text[..], ""), |digits| (digits, "M"));
+    let (digits, millions) = text.strip_suffix('M').map_or((&text[..], ""), |digits| (digits, "M"));
     let digits = if digits.contains('.') {
         digits.trim_end_matches('0').trim_end_matches('.')
     } else {
@@ -43,9 +41,7 @@ pub fn range(summary: Summary) -> String {
 
 /// The two ends of an interval; empty if there is none.
 pub fn interval(interval: Option<Interval>) -> String {
-    interval.map_or_else(String::new, |of| {
-        format!("{}–{}", figure(of.low), figure(of.high))
-    })
+    interval.map_or_else(String::new, |of| format!("{}–{}", figure(of.low), figure(of.high)))
 }
 
 /// How reliable an interval over so many rounds is.
@@ -84,9 +80,7 @@ mod tests {
     #[test]
     fn figures_have_three_digits() {
         let texts = [0.0, 0.01234, 0.5, 2.71, 27.12, 271.2, 27123.9, 2.71e7];
-        let shown = [
-            "0", "0.0123", "0.500", "2.71", "27.1", "271", "27124", "27.1M",
-        ];
+        let shown = ["0", "0.0123", "0.500", "2.71", "27.1", "271", "27124", "27.1M"];
         assert_eq!(texts.map(figure), shown);
         for none in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(figure(none), "–");

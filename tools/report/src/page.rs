@@ -17,15 +17,13 @@ const STYLE: &str = include_str!("style.css");
 
 /// The report as a self-contained page.
 pub fn html(report: &Report) -> String {
-    let looks = Looks::of(report);
+    let looks = looks_of(report);
     let mut anchors = Anchors::default();
     let firsts = ["glance", "any", "machine", "bars"].map(|name| anchors.of(name));
     let [glance, any, machine, bars] = &firsts;
     let patches = Patch::ALL.map(|patch| (patch, anchors.of(&format!("patch {}", patch.title()))));
     let workloads = report.workloads.iter();
-    let workloads: Vec<_> = workloads
-        .map(|workload| Placed::new(workload, &mut anchors))
-        .collect();
+    let workloads: Vec<_> = workloads.map(|workload| Placed::new(workload, &mut anchors)).collect();
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -60,7 +58,7 @@ pub fn html(report: &Report) -> String {
 
 /// A report of random loads alone, as a self-contained page.
 pub fn any_html(report: &AnyReport) -> String {
-    let looks = Looks::of_names(any::names(report));
+    let looks = Looks::of(any::names(report));
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -85,6 +83,14 @@ pub fn any_html(report: &AnyReport) -> String {
     page.into_string()
 }
 
+/// The looks of all variants, in the order of the report.
+fn looks_of(report: &Report) -> Looks {
+    let cases = report.workloads.iter().flat_map(|workload| &workload.cases);
+    let variants = cases.flat_map(|case| &case.variants);
+    let names = variants.map(|variant| variant.name.as_str());
+    Looks::of(names.chain(report.any.iter().flat_map(any::names)))
+}
+
 fn head(cpu: &str, looks: &Looks) -> Markup {
     html! {
         head {
@@ -98,12 +104,7 @@ fn head(cpu: &str, looks: &Looks) -> Markup {
 }
 
 fn first_links<'a>(report: &Report, anchors: &'a [String; 4]) -> Vec<(&'a String, &'static str)> {
-    let titles = [
-        "Best lock for each case",
-        "Loads drawn at random",
-        "Measured on",
-        "Goals",
-    ];
+    let titles = ["Best lock for each case", "Loads drawn at random", "Measured on", "Goals"];
     let mut links: Vec<_> = anchors.iter().zip(titles).collect();
     if report.any.is_none() {
         links.remove(1);

@@ -12,18 +12,10 @@ mod wanted;
 pub(crate) use wanted::about;
 
 use crate::published::{Published, Shown};
-use crate::table::Table;
 use maud::{Markup, html};
+use today::Today;
 use waitword_bench::report::Report;
 use waitword_bench::workload::Patch;
-
-/// Today's table, with its notes.
-pub(crate) struct Today {
-    pub(crate) table: Table,
-    pub(crate) notes: Vec<String>,
-    /// The rows that are missing, and how to measure them.
-    pub(crate) missing: Vec<String>,
-}
 
 /// The published figures and today's.
 pub(crate) fn both(patch: Patch, report: &Report) -> (Shown, Today) {
@@ -36,14 +28,7 @@ pub(crate) fn both(patch: Patch, report: &Report) -> (Shown, Today) {
 }
 
 pub(crate) fn section(patch: Patch, anchor: &str, report: &Report) -> Markup {
-    let (
-        Shown {
-            source,
-            table,
-            note,
-        },
-        today,
-    ) = both(patch, report);
+    let (Shown { source, table, note }, today) = both(patch, report);
     html! {
         section.patch id=(anchor) {
             h2 { (patch.title()) a.self href=(format!("#{anchor}")) aria-label="link" { "#" } }

@@ -98,20 +98,13 @@ impl Grouped {
             Some(figure) => Cell::Numbers(format!("{figure:.3}")),
             None => Cell::Numbers("null".to_owned()),
         });
-        [Cell::text(&self.0), Cell::text(&self.1)]
-            .into_iter()
-            .chain(figures)
-            .collect()
+        [Cell::text(&self.0), Cell::text(&self.1)].into_iter().chain(figures).collect()
     }
 }
 
 impl Call {
     fn cells(&self) -> Vec<Cell> {
-        vec![
-            Cell::text(&self.0),
-            Cell::text(&self.1),
-            Cell::Numbers(self.2.to_string()),
-        ]
+        vec![Cell::text(&self.0), Cell::text(&self.1), Cell::Numbers(self.2.to_string())]
     }
 }
 
@@ -153,13 +146,9 @@ mod tests {
         for patch in Patch::ALL {
             let Shown { source, table, .. } = published.of(patch);
             // Its year is in the patch's title, too.
-            let year = source
-                .split(' ')
-                .find_map(|word| word.trim_end_matches(',').parse::<u32>().ok());
-            assert!(
-                patch.title().contains(&year.unwrap().to_string()),
-                "{source}"
-            );
+            let year =
+                source.split(' ').find_map(|word| word.trim_end_matches(',').parse::<u32>().ok());
+            assert!(patch.title().contains(&year.unwrap().to_string()), "{source}");
             for row in &table.rows {
                 assert_eq!(row.len(), table.heads[0].len(), "{source}");
             }

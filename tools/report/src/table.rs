@@ -93,10 +93,7 @@ impl Table {
     /// An empty table with one row of headings.
     pub(crate) fn new(head: &[&str]) -> Self {
         let head = head.iter().map(|text| Head::over(1, *text)).collect();
-        Self {
-            heads: vec![head],
-            rows: Vec::new(),
-        }
+        Self { heads: vec![head], rows: Vec::new() }
     }
 
     fn head(&self, head: &[Head]) -> Markup {
@@ -118,27 +115,18 @@ impl Table {
 
     fn is_of_numbers(&self, column: usize) -> bool {
         let cells = self.rows.iter().filter_map(|row| row.get(column));
-        cells
-            .into_iter()
-            .any(|cell| matches!(cell, Cell::Number(_) | Cell::Numbers(_)))
+        cells.into_iter().any(|cell| matches!(cell, Cell::Number(_) | Cell::Numbers(_)))
     }
 
     /// The table as Markdown, which allows only one row of headings. A heading over several columns
     /// is repeated in front of each of their headings.
     pub(crate) fn markdown(&self) -> String {
-        let width = self
-            .heads
-            .iter()
-            .map(|heads| heads.iter().map(|head| head.columns).sum());
+        let width = self.heads.iter().map(|heads| heads.iter().map(|head| head.columns).sum());
         let mut heads = vec![String::new(); width.max().unwrap_or(0)];
         for row in &self.heads {
             let texts = row.iter().flat_map(|head| vec![&head.text; head.columns]);
             for (head, text) in heads.iter_mut().zip(texts) {
-                let between = if head.is_empty() || text.is_empty() {
-                    ""
-                } else {
-                    ": "
-                };
+                let between = if head.is_empty() || text.is_empty() { "" } else { ": " };
                 *head += &format!("{between}{text}");
             }
         }
@@ -149,11 +137,7 @@ impl Table {
                 + "|\n"
         };
         let numbers = |column| {
-            if self.is_of_numbers(column) {
-                "---:"
-            } else {
-                "---"
-            }
+            if self.is_of_numbers(column) { "---:" } else { "---" }
         };
         let mut text = line(&mut heads.iter().cloned());
         text += &line(&mut (0..heads.len()).map(|column| numbers(column).to_owned()));
@@ -168,11 +152,7 @@ impl Table {
 
     /// Remarks on the table's peers that differ from what their users get.
     fn remarks(&self) -> Vec<String> {
-        let heads = self
-            .heads
-            .iter()
-            .flatten()
-            .map(|head| head.text.trim_end_matches('*'));
+        let heads = self.heads.iter().flatten().map(|head| head.text.trim_end_matches('*'));
         let cells = self.rows.iter().flatten().filter_map(|cell| match cell {
             Cell::Variant(name) | Cell::Ranked(name, _) => Some(name.as_str()),
             _ => None,
@@ -238,9 +218,7 @@ mod tests {
         let groups = vec![Head::over(1, ""), Head::over(2, "both")];
         table.heads.insert(0, groups);
         let name = Cell::Variant("waitword".to_owned());
-        table
-            .rows
-            .push(vec![name, Cell::Number(0.5), Cell::Told("same")]);
+        table.rows.push(vec![name, Cell::Number(0.5), Cell::Told("same")]);
         let wanted = "| a\\|b | both: c | both: d |\n\
                       | --- | ---: | --- |\n\
                       | **waitword** | 0.500 | *same* |\n";
@@ -260,10 +238,7 @@ mod tests {
         assert!(text.contains("&lt;b&gt;</th>"), "{text}");
         assert!(text.contains("a &lt; b &amp; &quot;c&quot;"), "{text}");
         assert!(text.contains("class=\"ours\">waitword &lt;i&gt;"), "{text}");
-        assert!(
-            text.contains("data-value=\"0.3333333333333333\">0.333<"),
-            "{text}"
-        );
+        assert!(text.contains("data-value=\"0.3333333333333333\">0.333<"), "{text}");
         assert!(text.contains(">–</td>"), "{text}");
     }
 }

@@ -25,17 +25,9 @@ pub(crate) struct Placed<'a> {
 impl<'a> Placed<'a> {
     pub(crate) fn new(workload: &'a WorkloadReport, anchors: &mut Anchors) -> Self {
         let anchor = anchors.of(&workload.name);
-        let of_case = |case: &'a CaseReport| {
-            (
-                case,
-                anchors.of(&format!("{}: {}", workload.name, case.name)),
-            )
-        };
-        Self {
-            workload,
-            anchor,
-            cases: workload.cases.iter().map(of_case).collect(),
-        }
+        let of_case =
+            |case: &'a CaseReport| (case, anchors.of(&format!("{}: {}", workload.name, case.name)));
+        Self { workload, anchor, cases: workload.cases.iter().map(of_case).collect() }
     }
 
     pub(crate) fn section(&self, looks: &Looks) -> Markup {

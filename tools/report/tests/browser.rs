@@ -17,12 +17,10 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use waitword_bench::Settings;
-use waitword_bench::harness::Context;
 use waitword_bench::locks::marked;
 use waitword_bench::report::{CaseReport, Report};
-use waitword_bench::watchdog::Watchdog;
 use waitword_report::{figure, html};
+use waitword_testkit::watch;
 
 /// A loaded machine starts a browser slowly. Shorter than the watchdog's time, since the browser's
 /// own message is more helpful.
@@ -33,8 +31,7 @@ const HOW: &str = "no browser to look at the page with: `apt-get install chromiu
 #[test]
 fn the_page_is_as_it_should_be_in_a_browser() {
     let Some(browser) = path() else { return };
-    let context = Context::new(Settings::default(), Arc::default());
-    let _watchdog = Watchdog::start("the page in a browser", &context).unwrap();
+    let watchdog = watch();
     let report = sample::whole();
     let page = Page::open(browser, &html(&report));
 
@@ -47,7 +44,7 @@ fn the_page_is_as_it_should_be_in_a_browser() {
         nothing_overflows,
         on_paper_all_is_open,
     ] {
-        context.progressed();
+        watchdog.pat();
         check(&page, &report);
     }
 }
@@ -75,11 +72,7 @@ struct Page {
 
 impl Page {
     fn open(browser: PathBuf, text: &str) -> Self {
-        let file = tempfile::Builder::new()
-            .suffix(".html")
-            .tempfile()
-            .unwrap()
-            .into_temp_path();
+        let file = tempfile::Builder::new().suffix(".html").tempfile().unwrap().into_temp_path();
         std::fs::write(&file, text).unwrap();
         let options = LaunchOptions {
             path: Some(browser),
@@ -88,10 +81,7 @@ impl Page {
             window_size: Some((1280, 900)),
             idle_browser_timeout: PATIENCE,
             // A container's /dev/shm is often too small.
-            args: vec![
-                OsStr::new("--disable-dev-shm-usage"),
-                OsStr::new("--hide-scrollbars"),
-            ],
+            args: vec![OsStr::new("--disable-dev-shm-usage"), OsStr::new("--hide-scrollbars")],
             ..LaunchOptions::default()
         };
         let browser = Browser::new(options)
@@ -113,16 +103,8 @@ impl Page {
         }))
         .unwrap();
         let url = format!("file://{}", file.display());
-        tab.navigate_to(&url)
-            .unwrap()
-            .wait_until_navigated()
-            .unwrap();
-        Self {
-            tab,
-            errors,
-            _browser: browser,
-            _file: file,
-        }
+        tab.navigate_to(&url).unwrap().wait_until_navigated().unwrap();
+        Self { tab, errors, _browser: browser, _file: file }
     }
 
     /// The value of this expression in the page.
@@ -140,9 +122,7 @@ impl Page {
 
     /// The value of this expression for each element of the selector, with the element as `e`.
     fn each<T: DeserializeOwned>(&self, selector: &str, expression: &str) -> Vec<T> {
-        self.eval(&format!(
-            "[...document.querySelectorAll({selector:?})].map(e => {expression})"
-        ))
+        self.eval(&format!("[...document.querySelectorAll({selector:?})].map(e => {expression})"))
     }
 
     fn show_as(&self, media: &str, scheme: &str) {
@@ -150,10 +130,7 @@ impl Page {
             name: "prefers-color-scheme".to_owned(),
             value: scheme.to_owned(),
         }];
-        let media = SetEmulatedMedia {
-            media: Some(media.to_owned()),
-            features: Some(features),
-        };
+        let media = SetEmulatedMedia { media: Some(media.to_owned()), features: Some(features) };
         self.tab.call_method(media).unwrap();
     }
 
@@ -168,15 +145,9 @@ impl Page {
 
 fn nothing_is_loaded_and_nothing_is_wrong(page: &Page, _: &Report) {
     assert_eq!(page.eval::<String>("document.readyState"), "complete");
-    assert_eq!(
-        page.eval::<String>("document.title.slice(0, 14)"),
-        "waitword bench"
-    );
+    assert_eq!(page.eval::<String>("document.title.slice(0, 14)"), "waitword bench");
     assert_eq!(page.eval::<usize>("document.scripts.length"), 0);
-    assert_eq!(
-        page.eval::<usize>("performance.getEntriesByType('resource').length"),
-        0
-    );
+    assert_eq!(page.eval::<usize>("performance.getEntriesByType('resource').length"), 0);
     assert_eq!(*page.errors.lock().unwrap(), [""; 0]);
 }
 
@@ -185,19 +156,11 @@ fn plots_of(case: &CaseReport) -> usize {
     let first = &case.variants[0];
     let any = |name: &str| first.metrics.iter().any(|metric| metric.name == name);
     let is_drawn = |value: f64| value.is_finite() && value > 0.0;
-    let ratios = case
-        .variants
-        .iter()
-        .flat_map(|variant| &variant.metrics)
-        .filter_map(|metric| metric.ratio);
-    let has_ratio = ratios
-        .into_iter()
-        .any(|ratio| is_drawn(ratio.summary.median));
+    let ratios =
+        case.variants.iter().flat_map(|variant| &variant.metrics).filter_map(|metric| metric.ratio);
+    let has_ratio = ratios.into_iter().any(|ratio| is_drawn(ratio.summary.median));
     let has_usage = case.variants.iter().any(|variant| variant.operations > 0);
-    [has_ratio, has_usage, any("fairness"), any("wait p50")]
-        .map(usize::from)
-        .iter()
-        .sum()
+    [has_ratio, has_usage, any("fairness"), any("wait p50")].map(usize::from).iter().sum()
 }
 
 /// The variants of the workload's first case.
@@ -212,18 +175,9 @@ fn every_plot_is_drawn(page: &Page, report: &Report) {
         "figure svg.plot",
         "[e.getBoundingClientRect().width, e.getBoundingClientRect().height]",
     );
-    assert!(
-        sizes
-            .iter()
-            .all(|[width, height]| *width > 200.0 && *height > 50.0),
-        "{sizes:?}"
-    );
-    let cases: usize = report
-        .workloads
-        .iter()
-        .flat_map(|workload| &workload.cases)
-        .map(plots_of)
-        .sum();
+    assert!(sizes.iter().all(|[width, height]| *width > 200.0 && *height > 50.0), "{sizes:?}");
+    let cases: usize =
+        report.workloads.iter().flat_map(|workload| &workload.cases).map(plots_of).sum();
     // Two more for the curves of mutex and rwlock, one for the programs, two for the families of
     // random loads.
     assert_eq!(sizes.len(), cases + 2 + 1 + 2);
@@ -253,17 +207,14 @@ fn every_plot_is_drawn(page: &Page, report: &Report) {
         "document.querySelectorAll(\"{curve} svg.plot :is([fill^='#03'], [stroke^='#03'])\").length"
     ));
     assert!(marks >= variants * 3 * 2, "{marks}");
-    let keys: Vec<f64> = page.each(
-        &format!("{curve} .keys svg use"),
-        "e.getBoundingClientRect().width",
-    );
+    let keys: Vec<f64> =
+        page.each(&format!("{curve} .keys svg use"), "e.getBoundingClientRect().width");
     assert_eq!(keys.len(), variants);
     assert!(keys.iter().all(|width| *width > 10.0), "{keys:?}");
 
     // A row of data for each variant.
-    let rows: usize = page.eval(&format!(
-        "document.querySelectorAll('{curve} .data tbody tr').length"
-    ));
+    let rows: usize =
+        page.eval(&format!("document.querySelectorAll('{curve} .data tbody tr').length"));
     assert_eq!(rows, variants);
     let without: usize =
         page.eval("document.querySelectorAll('figure:not(:has(.data tbody tr))').length");
@@ -294,11 +245,7 @@ fn the_tables_have_the_reports_numbers(page: &Page, report: &Report) {
         let metric = &variant.metrics[metric];
         let ratio = metric.ratio.map(|ratio| ratio.summary.median);
         let numbers = [metric.summary.median].into_iter().chain(ratio).map(number);
-        (
-            marked(&variant.name),
-            metric.name.clone(),
-            numbers.collect(),
-        )
+        (marked(&variant.name), metric.name.clone(), numbers.collect())
     };
     let rows = |case: &CaseReport| -> Vec<Row> {
         let metrics = 0..case.variants[0].metrics.len();
@@ -308,12 +255,8 @@ fn the_tables_have_the_reports_numbers(page: &Page, report: &Report) {
             })
             .collect()
     };
-    let expected: Vec<Vec<Row>> = report
-        .workloads
-        .iter()
-        .flat_map(|workload| &workload.cases)
-        .map(rows)
-        .collect();
+    let expected: Vec<Vec<Row>> =
+        report.workloads.iter().flat_map(|workload| &workload.cases).map(rows).collect();
     assert_eq!(shown, expected);
 }
 
@@ -321,18 +264,12 @@ fn the_tables_have_the_reports_numbers(page: &Page, report: &Report) {
 fn a_key_shows_its_line(page: &Page, report: &Report) {
     let curve = "#mutex > .figures > figure";
     let opacities = || -> Vec<String> {
-        page.each(
-            &format!("{curve} svg.plot [stroke^='#02']"),
-            "getComputedStyle(e).opacity",
-        )
+        page.each(&format!("{curve} svg.plot [stroke^='#02']"), "getComputedStyle(e).opacity")
     };
     assert!(opacities().iter().all(|opacity| opacity == "1"));
     let key = page.tab.find_element(&format!("{curve} .keys li")).unwrap();
     key.move_mouse_over().unwrap();
-    let others = opacities()
-        .iter()
-        .filter(|opacity| *opacity == "0.1")
-        .count();
+    let others = opacities().iter().filter(|opacity| *opacity == "0.1").count();
     assert_eq!(others, variants_of(report, "mutex").count() - 1);
 }
 
@@ -369,10 +306,7 @@ fn nothing_overflows(page: &Page, _: &Report) {
     }
     // A wider table has its own scrollable box.
     let boxes: Vec<[f64; 2]> = page.each(".wide", "[e.scrollWidth, e.clientWidth]");
-    assert!(
-        boxes.iter().any(|[inside, outside]| inside > outside),
-        "{boxes:?}"
-    );
+    assert!(boxes.iter().any(|[inside, outside]| inside > outside), "{boxes:?}");
     page.set_width(1280);
 }
 
@@ -385,22 +319,14 @@ fn on_paper_all_is_open(page: &Page, _: &Report) {
         )
     };
     page.show_as("screen", "light");
-    assert!(
-        heights().iter().all(|height| *height == 0.0),
-        "closed on the screen"
-    );
+    assert!(heights().iter().all(|height| *height == 0.0), "closed on the screen");
     page.show_as("print", "dark");
     let open = heights();
     assert!(open.iter().all(|height| *height > 0.0), "{open:?}");
     let background: String = page.eval("getComputedStyle(document.body).backgroundColor");
-    assert_eq!(
-        background, "rgb(255, 255, 255)",
-        "black on white, whatever the screen has"
-    );
-    let clipped: Vec<bool> = page.each(
-        ".wide, .picture",
-        "getComputedStyle(e).overflowX == 'visible'",
-    );
+    assert_eq!(background, "rgb(255, 255, 255)", "black on white, whatever the screen has");
+    let clipped: Vec<bool> =
+        page.each(".wide, .picture", "getComputedStyle(e).overflowX == 'visible'");
     assert!(clipped.iter().all(|visible| *visible));
     let pdf = page.tab.print_to_pdf(None).unwrap();
     assert!(pdf.starts_with(b"%PDF-"));

@@ -15,8 +15,7 @@ fn run(file: &str, report: Report) -> Run {
 }
 
 fn place(text: &str, part: &str) -> usize {
-    text.find(part)
-        .unwrap_or_else(|| panic!("no '{part}' in:\n{text}"))
+    text.find(part).unwrap_or_else(|| panic!("no '{part}' in:\n{text}"))
 }
 
 #[test]
@@ -25,9 +24,7 @@ fn its_chapters_stand_in_order() {
     let patches = Patch::ALL.map(Patch::title);
     let rest = ["Goals", "Won and lost", "Where we lose, and why"];
     let chapters = ["Measured on"].iter().chain(&patches).chain(&rest);
-    let places: Vec<usize> = chapters
-        .map(|of| place(&text, &format!("\n## {of}\n")))
-        .collect();
+    let places: Vec<usize> = chapters.map(|of| place(&text, &format!("\n## {of}\n"))).collect();
     assert!(places.is_sorted(), "{places:?}");
     place(
         &text,
@@ -67,11 +64,7 @@ fn every_win_and_loss_is_counted() {
     let text = markdown(&report);
     let table = &text[place(&text, "| workload | ours |")..];
     let mut counted = [0; 4];
-    for row in table
-        .lines()
-        .skip(2)
-        .take_while(|line| line.starts_with('|'))
-    {
+    for row in table.lines().skip(2).take_while(|line| line.starts_with('|')) {
         for figures in row.split('|').filter(|cell| cell.contains(" / ")) {
             for (sum, part) in counted.iter_mut().zip(figures.split('/')) {
                 *sum += part.trim().parse::<usize>().unwrap();
@@ -94,16 +87,10 @@ fn a_table_names_each_report_that_it_is_made_of_and_no_other() {
     programs.workloads.truncate(1);
     programs.workloads[0].name = "programs".to_owned();
     let results = Results {
-        runs: vec![
-            run("a.json", programs),
-            run("b.json", whole()),
-            run("c.json", whole()),
-        ],
+        runs: vec![run("a.json", programs), run("b.json", whole()), run("c.json", whole())],
         any: Vec::new(),
     };
-    let text = results
-        .fill("<!-- results: glance --><!-- results: end -->", "")
-        .unwrap();
+    let text = results.fill("<!-- results: glance --><!-- results: end -->", "").unwrap();
     assert!(text.contains("b.json"), "{text}");
     assert!(!text.contains("c.json"), "{text}");
 }
@@ -112,9 +99,7 @@ fn a_table_names_each_report_that_it_is_made_of_and_no_other() {
 #[test]
 fn two_reports_of_one_workload_are_one_of_all_their_cases() {
     let text = |files: &[(&str, &Report)]| {
-        let runs = files
-            .iter()
-            .map(|&(file, report)| run(file, report.clone()));
+        let runs = files.iter().map(|&(file, report)| run(file, report.clone()));
         let runs = runs.collect();
         let any = Vec::new();
         Results { runs, any }.markdown()
@@ -159,11 +144,7 @@ fn random_loads_that_were_not_measured_are_counted() {
     assert_eq!(report.missing(), 0);
     report.cells.pop();
     let file = "any.json".to_owned();
-    let text = Results {
-        runs: Vec::new(),
-        any: vec![Any { file, report }],
-    }
-    .markdown();
+    let text = Results { runs: Vec::new(), any: vec![Any { file, report }] }.markdown();
     place(&text, "Incomplete: 1 of 4 loads were not measured.");
 }
 
@@ -191,11 +172,8 @@ fn workloads_that_no_report_has_are_named() {
 fn the_worst_random_loads_stand_in_a_table_with_their_best_peers() {
     let file = "any.json".to_owned();
     let report = whole().any.unwrap();
-    let text = Results {
-        runs: vec![run("a.json", whole())],
-        any: vec![Any { file, report }],
-    }
-    .markdown();
+    let text =
+        Results { runs: vec![run("a.json", whole())], any: vec![Any { file, report }] }.markdown();
     let table = &text[place(&text, "The ten worst loads:")..];
     let ratios: Vec<f64> = table
         .lines()
@@ -213,10 +191,7 @@ fn the_worst_random_loads_stand_in_a_table_with_their_best_peers() {
 fn readme_shows_the_random_loads_in_one_row_for_each_comparison() {
     let file = "any.json".to_owned();
     let report = whole().any.unwrap();
-    let results = Results {
-        runs: Vec::new(),
-        any: vec![Any { file, report }],
-    };
+    let results = Results { runs: Vec::new(), any: vec![Any { file, report }] };
     let block = |name| {
         let mark = format!("<!-- results: {name} --><!-- results: end -->");
         results.fill(&mark, "").unwrap()
@@ -224,16 +199,11 @@ fn readme_shows_the_random_loads_in_one_row_for_each_comparison() {
     let figures = |text: &str, is_wanted: fn(&str) -> bool| -> Vec<String> {
         let wanted = text.lines().filter(|line| is_wanted(line));
         // Without the name.
-        wanted
-            .map(|line| line.splitn(3, '|').nth(2).unwrap().to_owned())
-            .collect()
+        wanted.map(|line| line.splitn(3, '|').nth(2).unwrap().to_owned()).collect()
     };
     let short = block("random");
     let rows = figures(&short, |line| line.contains("relative to the best"));
     assert!(rows.len() >= 2, "{short}");
-    assert_eq!(
-        rows,
-        figures(&block("any"), |line| line.starts_with("| all |"))
-    );
+    assert_eq!(rows, figures(&block("any"), |line| line.starts_with("| all |")));
     assert!(short.contains("[any.json](any.json)"), "{short}");
 }

@@ -12,9 +12,7 @@ const ESCAPED: &str = "&lt;script&gt;alert(";
 
 /// The texts between each `before` and the next `after`.
 fn all_between<'a>(text: &'a str, before: &'a str, after: char) -> impl Iterator<Item = &'a str> {
-    text.split(before)
-        .skip(1)
-        .map(move |rest| rest.split(after).next().unwrap())
+    text.split(before).skip(1).map(move |rest| rest.split(after).next().unwrap())
 }
 
 #[test]
@@ -54,29 +52,15 @@ fn every_variant_case_and_workload_of_the_report_is_in_the_page() {
     let page = html(&report);
     for workload in &report.workloads {
         let heading = format!("<h2>{}<a", workload.name);
-        let section = page
-            .split(&heading)
-            .nth(1)
-            .unwrap_or_else(|| panic!("{heading}"));
+        let section = page.split(&heading).nth(1).unwrap_or_else(|| panic!("{heading}"));
         let mut section = section.split("<section class=\"workload\"").next().unwrap();
         for case in workload.cases.iter().filter(|case| case.name != HOSTILE) {
             let heading = format!("<h3>{}<a", case.name);
-            section = section
-                .split_once(&heading)
-                .unwrap_or_else(|| panic!("{heading}"))
-                .1;
+            section = section.split_once(&heading).unwrap_or_else(|| panic!("{heading}")).1;
             let of_case = section.split("<h3>").next().unwrap();
             for variant in &case.variants {
-                let name = if variant.name == HOSTILE {
-                    ESCAPED
-                } else {
-                    &variant.name
-                };
-                assert!(
-                    of_case.contains(&format!(">{name}")),
-                    "{}: {name}",
-                    case.name
-                );
+                let name = if variant.name == HOSTILE { ESCAPED } else { &variant.name };
+                assert!(of_case.contains(&format!(">{name}")), "{}: {name}", case.name);
             }
         }
     }
@@ -85,13 +69,7 @@ fn every_variant_case_and_workload_of_the_report_is_in_the_page() {
 #[test]
 fn the_five_patches_stand_in_order_each_with_what_was_published() {
     let page = html(&whole());
-    let published = [
-        "237.407",
-        "0.382",
-        "FUTEX_WAIT_PRIVATE",
-        "26,639,730,750",
-        "9.320",
-    ];
+    let published = ["237.407", "0.382", "FUTEX_WAIT_PRIVATE", "26,639,730,750", "9.320"];
     let places = published.map(|figure| page.find(figure).unwrap_or_else(|| panic!("{figure}")));
     assert!(places.is_sorted(), "{places:?}");
 }
@@ -100,26 +78,14 @@ fn the_five_patches_stand_in_order_each_with_what_was_published() {
 fn what_was_not_measured_is_said_with_how_to_measure_it() {
     let page = html(&whole());
     for (missing, how) in [
-        (
-            "cond-perf -r 1000 -n 100, mutex free",
-            "waitword bench cond-perf --full",
-        ),
+        ("cond-perf -r 1000 -n 100, mutex free", "waitword bench cond-perf --full"),
         ("pp -n 1024 -i 10 -S 32768", "waitword bench pp"),
-        (
-            "wait, wrong value, private, mixing two",
-            "waitword bench calls",
-        ),
-        (
-            "3, 5, 6, 7, 8,",
-            "waitword bench rwlock --threads 3,5,6,7,8,9,",
-        ),
+        ("wait, wrong value, private, mixing two", "waitword bench calls"),
+        ("3, 5, 6, 7, 8,", "waitword bench rwlock --threads 3,5,6,7,8,9,"),
     ] {
         let note = format!("<li>{missing}");
         let rest = page.split(&note).nth(1).unwrap_or_else(|| panic!("{note}"));
-        assert!(
-            rest.split("</li>").next().unwrap().contains(how),
-            "{missing}"
-        );
+        assert!(rest.split("</li>").next().unwrap().contains(how), "{missing}");
     }
 }
 
@@ -127,18 +93,11 @@ fn what_was_not_measured_is_said_with_how_to_measure_it() {
 #[test]
 fn a_round_is_counted_as_often_as_in_the_mail() {
     let report = whole();
-    let case = &report
-        .workloads
-        .iter()
-        .find(|workload| workload.name == "cond-perf")
-        .unwrap()
-        .cases[0];
+    let case =
+        &report.workloads.iter().find(|workload| workload.name == "cond-perf").unwrap().cases[0];
     let seconds = case.variants[0].metrics[0].summary.median * (100.0 / 1e6);
     let page = html(&report);
-    assert!(
-        page.contains(&format!("data-value=\"{seconds}\"")),
-        "{seconds}"
-    );
+    assert!(page.contains(&format!("data-value=\"{seconds}\"")), "{seconds}");
 }
 
 #[test]
@@ -146,35 +105,18 @@ fn what_a_reader_must_know_stands_first() {
     let notes = |report: &Report| -> Vec<String> {
         let page = html(report);
         let head = page.split("<h2>").next().unwrap();
-        all_between(head, "role=\"note\">", '<')
-            .map(str::to_owned)
-            .collect()
+        all_between(head, "role=\"note\">", '<').map(str::to_owned).collect()
     };
     let report = whole();
-    assert_eq!(
-        notes(&report).len(),
-        2,
-        "what was disturbed, and what failed"
-    );
+    assert_eq!(notes(&report).len(), 2, "what was disturbed, and what failed");
     assert!(notes(&report)[0].starts_with("Not on a quiet machine: "));
     assert!(notes(&report)[1].starts_with("programs failed: it broke: "));
-    let few = Report {
-        rounds: 3,
-        complete: false,
-        ..report
-    };
+    let few = Report { rounds: 3, complete: false, ..report };
     assert!(notes(&few)[0].contains("Too few rounds (3)"));
     assert!(notes(&few)[2].contains("the run was stopped"));
-    let trial = Report {
-        rounds: 7,
-        window_milliseconds: 40,
-        ..few.clone()
-    };
+    let trial = Report { rounds: 7, window_milliseconds: 40, ..few.clone() };
     assert!(notes(&trial)[0].contains("a trial") && notes(&trial)[1].contains("Short runs"));
-    let quotable = Report {
-        rounds: 21,
-        ..empty()
-    };
+    let quotable = Report { rounds: 21, ..empty() };
     assert_eq!(notes(&quotable), ["Nothing was measured."]);
     let page = html(&few);
     assert!(page.contains("nsync: not available; run <code>apt-get install libnsync-dev</code>"));
@@ -190,21 +132,12 @@ fn a_report_of_nothing_is_a_page_too() {
     assert!(page.contains("Nothing was measured."));
     assert!(page.contains("237.407") && page.ends_with("</html>"));
     let mut without_figures = whole();
-    for case in without_figures
-        .workloads
-        .iter_mut()
-        .flat_map(|workload| &mut workload.cases)
-    {
-        case.variants
-            .iter_mut()
-            .for_each(|variant| variant.metrics.clear());
+    for case in without_figures.workloads.iter_mut().flat_map(|workload| &mut workload.cases) {
+        case.variants.iter_mut().for_each(|variant| variant.metrics.clear());
     }
     assert!(html(&without_figures).ends_with("</html>"));
     for workload in &mut without_figures.workloads {
-        workload
-            .cases
-            .iter_mut()
-            .for_each(|case| case.variants.clear());
+        workload.cases.iter_mut().for_each(|case| case.variants.clear());
     }
     assert!(html(&without_figures).ends_with("</html>"));
 }
@@ -230,20 +163,11 @@ fn bars_are_counted_and_all_that_are_not_met_are_named() {
 #[test]
 fn the_best_locks_stand_first_and_our_own_goals_later() {
     let page = html(&whole());
-    let titles = [
-        "Best lock for each case",
-        "Loads drawn at random",
-        "Measured on",
-        "Goals",
-    ];
+    let titles = ["Best lock for each case", "Loads drawn at random", "Measured on", "Goals"];
     let places = titles.map(|title| page.find(&format!("<h2>{title}</h2>")).expect(title));
     assert!(places.is_sorted(), "{places:?}");
     let glance = &page[places[0]..places[1]];
-    for row in [
-        "broadcast to 200, free",
-        "16 threads read",
-        "16 threads sleep inside",
-    ] {
+    for row in ["broadcast to 200, free", "16 threads read", "16 threads sleep inside"] {
         assert!(glance.contains(row), "{row}");
     }
     assert!(
@@ -284,14 +208,8 @@ fn random_loads_have_a_plot_for_each_family_and_the_worst_is_first() {
 #[test]
 fn a_program_stands_in_one_row_plain_and_on_waitword() {
     let report = whole();
-    let programs = report
-        .workloads
-        .iter()
-        .find(|workload| workload.name == "programs")
-        .unwrap();
-    let [plain, ours] = &programs.cases[0].variants[..] else {
-        panic!("both")
-    };
+    let programs = report.workloads.iter().find(|workload| workload.name == "programs").unwrap();
+    let [plain, ours] = &programs.cases[0].variants[..] else { panic!("both") };
     let median = |of: &waitword_bench::report::VariantReport| of.metrics[0].summary.median;
     let row = format!(
         "<td>xz, 4 threads</td><td>MB/s</td><td class=\"n\" data-value=\"{}\">",
@@ -300,10 +218,7 @@ fn a_program_stands_in_one_row_plain_and_on_waitword() {
     let page = html(&report);
     let rest = page.split(&row).nth(1).unwrap_or_else(|| panic!("{row}"));
     let rest = rest.split("</tr>").next().unwrap();
-    assert!(
-        rest.contains(&format!("data-value=\"{}\"", median(ours))),
-        "{rest}"
-    );
+    assert!(rest.contains(&format!("data-value=\"{}\"", median(ours))), "{rest}");
     let ratios = ours.metrics.iter().filter_map(|metric| metric.ratio);
     let missing = ratios
         .take(3)

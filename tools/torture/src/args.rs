@@ -1,10 +1,10 @@
 //! The command line of the torture.
 
-use crate::drop_in::DropIn;
-use crate::fault::{Fault, Wanted};
-use crate::scenario;
+use crate::fault::choice::Wanted;
+use crate::fault::kind::Fault;
+use crate::list;
+use crate::slice::{DropIn, Sabotage};
 use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -100,22 +100,8 @@ fn seconds<const LEAST: u64>(text: &str) -> Result<f64, String> {
 }
 
 fn scenario_name() -> clap::builder::PossibleValuesParser {
-    let all = [None, Some(DropIn::On)].into_iter().flat_map(scenario::all);
+    let all = [None, Some(DropIn::On)].into_iter().flat_map(list::all);
     clap::builder::PossibleValuesParser::new(all.map(|scenario| scenario.name))
-}
-
-/// How the scenarios can be broken on purpose. The library itself is left unchanged: this tests the
-/// torture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
-pub enum Sabotage {
-    /// Leave out a wake now and then, so that a thread sleeps forever
-    SkipWake,
-    /// Now and then, count one more waiter as woken than was
-    Miscount,
-    /// Now and then, keep a waiter from its turn for so long that it counts as starved
-    Starve,
-    /// Now and then, let a waiter be overtaken by one that came later
-    Overtake,
 }
 
 /// Which faults to inject.
@@ -130,10 +116,7 @@ impl FromStr for Faults {
             let known = || Fault::all().iter().map(|fault| fault.name());
             Fault::from_str(name.trim(), false).map_err(|_| {
                 let known: Vec<_> = known().collect();
-                format!(
-                    "`{name}` is not one of auto, none, all, {}",
-                    known.join(", ")
-                )
+                format!("`{name}` is not one of auto, none, all, {}", known.join(", "))
             })
         };
         Ok(Self(match text {
@@ -190,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_time() {
+    fn times_are_positive_and_finite() {
         for nonsense in ["0", "-1", "nan", "inf", "1e9", "soon", ""] {
             assert!(seconds::<0>(nonsense).is_err(), "{nonsense}");
         }
@@ -203,10 +186,7 @@ mod tests {
         let parse = |text: &str| text.parse::<Faults>().map(|faults| faults.0);
         assert_eq!(parse("auto"), Ok(Wanted::BySeed));
         assert_eq!(parse("none"), Ok(Wanted::These(Vec::new())));
-        assert_eq!(
-            parse("stop,hold"),
-            Ok(Wanted::These(vec![Fault::Stop, Fault::Hold]))
-        );
+        assert_eq!(parse("stop,hold"), Ok(Wanted::These(vec![Fault::Stop, Fault::Hold])));
         assert!(parse("stop,nothing").is_err());
         assert!(parse("").is_err());
     }

@@ -5,7 +5,7 @@
 //! waits or locks, so a signal handler may write too.
 
 use crate::count::{COUNTS, Count, Totals};
-use crate::process;
+use crate::memory;
 use clap::ValueEnum;
 use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed,
@@ -93,13 +93,13 @@ pub(crate) struct Board {
 impl Board {
     /// A new board's file.
     pub(crate) fn new_file() -> i32 {
-        process::file_in_memory(size_of::<Self>())
+        memory::file_in_memory(size_of::<Self>())
     }
 
     /// The board in this file, shared with all processes that map it, and with those forked from
     /// now on.
     pub(crate) fn of_file(file: i32) -> &'static Self {
-        let memory = process::map_file(file, size_of::<Self>());
+        let memory = memory::map_file(file, size_of::<Self>());
         // SAFETY: page-aligned, large enough and never unmapped. The zeros of a new file are an
         // empty board, and everything in it is atomic.
         unsafe { &*memory.cast::<Self>() }
@@ -111,21 +111,16 @@ impl Board {
         let process = std::process::id();
         let place = (0..PLACES)
             .map(|step| &self.places[(start + step) % PLACES])
-            .find(|place| {
-                place
-                    .process
-                    .compare_exchange(0, process, Relaxed, Relaxed)
-                    .is_ok()
-            })
-            .expect("the board has a place forevery thread");
+            .find(|place| place.process.compare_exchange(0, process, Relaxed, Relaxed).is_ok())
+            .expect("the board has a place for every thread");
         let padded = name.bytes().chain(std::iter::repeat(0));
         for (to, from) in place.name.iter().zip(padded) {
             to.store(from, Relaxed);
         }
-        // SAFETY: reads the thread pointer.
-        let handle = unsafe { libc::pthread_self() };
+        // SAFETY: both only return a number.
+        let (handle, thread) = unsafe { (libc::pthread_self(), libc::gettid()) };
         place.handle.store(handle as usize, Relaxed);
-        place.thread.store(process::thread_number(), Relaxed);
+        place.thread.store(thread as u32, Relaxed);
         place.held.iter().for_each(|held| held.store(0, Relaxed));
         place.set(Doing::Other, 0, 0);
         place
@@ -163,14 +158,9 @@ impl Board {
     /// The thread that has done most, of those that have a place now.
     pub(crate) fn busiest(&self) -> (String, u64) {
         let steps = |place: &&Place| place.counts[Count::Operations as usize].load(Relaxed);
-        let there = self
-            .places
-            .iter()
-            .filter(|place| place.process.load(Relaxed) != 0);
+        let there = self.places.iter().filter(|place| place.process.load(Relaxed) != 0);
         let busiest = there.max_by_key(steps);
-        busiest.map_or_else(Default::default, |place| {
-            (place.entry().name, steps(&place))
-        })
+        busiest.map_or_else(Default::default, |place| (place.entry().name, steps(&place)))
     }
 
     /// Counts for a thread that has no place. Async-signal-safe.
@@ -179,10 +169,7 @@ impl Board {
     }
 
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
-        self.places
-            .iter()
-            .filter(|place| place.process.load(Relaxed) != 0)
-            .map(Place::entry)
+        self.places.iter().filter(|place| place.process.load(Relaxed) != 0).map(Place::entry)
     }
 }
 
@@ -257,16 +244,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_outlive_those_who_counted() {
+    fn counts_stay_when_a_thread_leaves() {
         let board = Board::of_file(Board::new_file());
         let place = board.join("first");
         place.count(Count::Waits, 3);
         place.set(Doing::Waiting, 7, 9);
         let entry = board.entries().next().expect("an entry");
-        assert_eq!(
-            (entry.name.as_str(), entry.word, entry.seen),
-            ("first", 7, 9)
-        );
+        assert_eq!((entry.name.as_str(), entry.word, entry.seen), ("first", 7, 9));
         assert_eq!(entry.doing, Doing::Waiting);
         place.leave();
         assert_eq!(board.entries().count(), 0);

@@ -7,25 +7,17 @@
 use crate::board::Board;
 use crate::choices::Choices;
 use crate::context::Context;
-use crate::drop_in;
-use crate::fault::{self, Fault, Injector};
-use crate::scenario::{self, exec::Passed};
+use crate::fault::injector::Injector;
+use crate::fault::kind::Fault;
+use crate::fault::memory;
+use crate::protocol::{VARIABLE, VIOLATED};
+use crate::scenario::exec::{self, Passed};
 use crate::slice::Slice;
-use crate::watchdog::Watchdog;
-use crate::{process, report};
+use crate::{drop_in, list, process, report, watchdog};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU64};
 use std::time::{Duration, Instant};
-
-/// The environment variable that marks a process as a scenario's.
-pub(crate) const VARIABLE: &str = "WAITWORD_TORTURE_SCENARIO";
-
-/// The environment variable with the name of the file to which choices are written.
-pub(crate) const CHOICES: &str = "WAITWORD_TORTURE_CHOICES";
-
-/// The exit status of a scenario that found something wrong.
-pub(crate) const VIOLATED: u8 = 71;
 
 /// Runs a scenario, if this process was started for one, and returns its exit status. A program
 /// that calls [`run`](crate::run), but does not always get there from its arguments alone, must
@@ -45,7 +37,7 @@ fn run_scenario(slice: Slice) -> ExitCode {
         eprintln!("torture: {error}");
         return ExitCode::FAILURE;
     }
-    let mut all = scenario::all(slice.drop_in).iter();
+    let mut all = list::all(slice.drop_in).iter();
     let Some(scenario) = all.find(|one| one.name == slice.scenario) else {
         eprintln!("torture: no scenario `{}`", slice.scenario);
         return ExitCode::FAILURE;
@@ -66,12 +58,12 @@ fn run_scenario(slice: Slice) -> ExitCode {
     }));
     if let Some(passed) = passed {
         // Another process watches the one that was forked for the scenario.
-        return ExitCode::from(scenario::exec::go_on(context, &passed));
+        return ExitCode::from(exec::go_on(context, &passed));
     }
     if context.has(Fault::Memory) {
-        fault::memory::install(context);
+        memory::install(context);
     }
-    let watchdog = Watchdog::start(context);
+    let watchdog = watchdog::start(context);
     let injector = Injector::start(context);
     let verdict = (scenario.run)(context);
     injector.stop();
@@ -79,7 +71,7 @@ fn run_scenario(slice: Slice) -> ExitCode {
     match verdict {
         Ok(()) => ExitCode::SUCCESS,
         Err(complaint) => {
-            process::complain(&report::who_waits_for_what(context, &complaint));
+            process::complain(&report::waits(context, &complaint));
             process::kill_all(context);
             ExitCode::from(VIOLATED)
         }

@@ -1,7 +1,7 @@
 //! Records, on request, every choice that depends on the seed alone. These choices are what a slice
 //! repeats when it is run again.
 
-use crate::child::CHOICES;
+use crate::protocol::CHOICES;
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::Write;

@@ -1,22 +1,20 @@
-//! What all threads of a scenario share: seed, time, board, the names of words, the crew.
+//! What all threads of a scenario share: seed, time, board, the names of words.
 
-use crate::actor::{Actor, Verdict};
 use crate::board::Board;
 use crate::choices::Choices;
 use crate::count::{Count, Totals};
-use crate::fault::Fault;
-use crate::process;
+use crate::fault::kind::Fault;
+use crate::seed::{mix, mix_with};
 use crate::slice::Slice;
 use crate::spot::{Spot, Word};
 use serde::{Deserialize, Serialize};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::SeqCst};
-use std::thread::{Builder, Scope as ThreadScope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 use waitword::Scope;
 
-/// The stack size of a thread under torture, in bytes.
-pub(crate) const STACK: usize = 192 << 10;
+/// The result of a scenario. An error describes what was violated.
+pub(crate) type Verdict = Result<(), String>;
 
 /// See the module documentation. One for each process that runs a scenario; never freed.
 pub(crate) struct Context {
@@ -67,20 +65,6 @@ impl Round {
     }
 }
 
-/// The finaliser of splitmix64: every bit of the input changes half of the output bits.
-pub(crate) fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
-}
-
-/// Mixes a name into a seed.
-pub(crate) fn mix_with(seed: u64, name: &str) -> u64 {
-    name.bytes()
-        .fold(seed, |mixed, byte| mix(mixed ^ u64::from(byte)))
-}
-
 impl Context {
     /// How long a scenario may be without progress before it counts as hung.
     pub(crate) fn patience(&self) -> Duration {
@@ -116,13 +100,12 @@ impl Context {
         // Asleep at once, after a short spin, or after a spin that outlasts most waits.
         let spin = [0, 10, 10, 100][round.dice().usize(0..4)];
         waitword::spin::set_budget(Duration::from_micros(spin));
-        self.choices
-            .note(format_args!("{round:?}, waiters spin for {spin} µs"));
+        self.choices.note(format_args!("{round:?}, waiters spin for {spin} µs"));
         Some(round)
     }
 
     /// How many threads the current round has.
-    pub(crate) fn crowd(&self) -> usize {
+    pub(crate) fn threads_of_round(&self) -> usize {
         let number = self.round.load(SeqCst).saturating_sub(1) as usize;
         self.slice.threads[number % self.slice.threads.len()]
     }
@@ -160,73 +143,25 @@ impl Context {
             let line = colliding.next().expect("enough words in one bucket");
             // SAFETY: leaked, aligned for all sizes, and used as this word only.
             let word = unsafe { Word::at(line, bits) };
-            self.name_word(
-                &format!("{name} {index} (same bucket)"),
-                word,
-                Scope::Private,
-            )
+            self.name_word(&format!("{name} {index} (same bucket)"), word, Scope::Private)
         };
         sizes.iter().enumerate().map(&mut spot).collect()
     }
 
     /// Gives a word a number and a name.
     pub(crate) fn name_word(&self, name: &str, word: Word, scope: Scope) -> Spot {
-        let mut words = self
-            .words
-            .lock()
-            .expect("no thread panics while it holds it");
+        let mut words = self.words.lock().expect("no thread panics while it holds it");
         let number = words.len() as u32 + 1;
-        let spot = Spot {
-            number,
-            word,
-            scope,
-        };
+        let spot = Spot { number, word, scope };
         words.push((format!("#{number} {name}, {} bits", word.bits()), spot));
         spot
     }
 
     /// Records that a word is the first of an object.
     pub(crate) fn name_object(&self, number: u32, address: *const u8, bytes: usize) {
-        let object = NamedObject {
-            number,
-            address: address.expose_provenance(),
-            bytes,
-        };
-        let mut objects = self
-            .objects
-            .lock()
-            .expect("no thread panics while it holds it");
+        let object = NamedObject { number, address: address.expose_provenance(), bytes };
+        let mut objects = self.objects.lock().expect("no thread panics while it holds it");
         objects.push(object);
-    }
-
-    /// Runs a crew of threads until all have ended. Returns the first complaint of any.
-    pub(crate) fn crew<'env>(
-        &'static self,
-        round: Round,
-        hire: impl for<'scope> FnOnce(&mut Crew<'scope, 'env>) -> Verdict,
-    ) -> Verdict {
-        std::thread::scope(|scope| {
-            let mut crew = Crew {
-                context: self,
-                round,
-                scope,
-                handles: Vec::new(),
-            };
-            let mut verdict = hire(&mut crew);
-            for handle in crew.handles {
-                let said = handle
-                    .join()
-                    .unwrap_or_else(|_| Err("a thread panicked".to_owned()));
-                verdict = verdict.and(said);
-            }
-            verdict
-        })
-    }
-
-    /// Reports a violation, and makes the watchdog end the process.
-    pub(crate) fn complain(&self, complaint: &str) {
-        process::complain(&format!("torture: {}: {complaint}\n", self.slice.scenario));
-        self.board.violate();
     }
 
     pub(crate) fn totals(&self) -> Totals {
@@ -240,48 +175,6 @@ impl Context {
         if woken == counted {
             return Ok(());
         }
-        Err(format!(
-            "{woken} waits returned Ok, but wakes counted {counted}"
-        ))
-    }
-}
-
-/// The threads of a round.
-pub(crate) struct Crew<'scope, 'env> {
-    context: &'static Context,
-    round: Round,
-    scope: &'scope ThreadScope<'scope, 'env>,
-    handles: Vec<ScopedJoinHandle<'scope, Verdict>>,
-}
-
-impl<'scope> Crew<'scope, '_> {
-    /// Starts a thread, named by its role and number.
-    pub(crate) fn spawn(
-        &mut self,
-        role: &'static str,
-        index: usize,
-        work: impl FnOnce(&mut Actor) -> Verdict + Send + 'scope,
-    ) {
-        let (context, round) = (self.context, self.round);
-        let name = format!("{role} {index}");
-        let seed = round.seed_of(role, index);
-        context
-            .choices
-            .note(format_args!("round {}: {name} has {seed}", round.number));
-        let started = Builder::new()
-            .stack_size(STACK)
-            .name(name.clone())
-            .spawn_scoped(self.scope, move || {
-                let mut actor = Actor::new(context, &name, seed);
-                let verdict = work(&mut actor);
-                if let Err(complaint) = &verdict {
-                    context.complain(&format!("{name}: {complaint}"));
-                }
-                verdict
-            });
-        match started {
-            Ok(handle) => self.handles.push(handle),
-            Err(_) => process::cannot(context, "start a thread"),
-        }
+        Err(format!("{woken} waits returned Ok, but wakes counted {counted}"))
     }
 }

@@ -1,6 +1,6 @@
 //! What is counted, and how the counts travel from a scenario's process to the supervisor.
 
-use crate::slice::name_of;
+use crate::names::name_of;
 use clap::ValueEnum;
 
 /// What is counted.
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn totals_survive_the_way_to_the_supervisor() {
+    fn totals_come_back_from_a_line() {
         let mut totals = Totals::default();
         for (number, total) in totals.0.iter_mut().enumerate() {
             *total = number as u64 * 1000;

@@ -4,24 +4,14 @@
 //! The drop-in reads its settings once per process. So each of the processes that a scenario runs
 //! in, one after another, gets settings chosen by the seed.
 
-use crate::context::{mix, mix_with};
-use crate::slice::Slice;
-use serde::{Deserialize, Serialize};
+use crate::seed::{mix, mix_with};
+use crate::slice::{DropIn, Slice};
 use std::ffi::{CStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 /// The variable that names libraries to load before all others.
 pub(crate) const PRELOAD: &str = "LD_PRELOAD";
-
-/// Which pthread functions are tortured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
-pub enum DropIn {
-    /// Those of the drop-in
-    On,
-    /// Those of the C library
-    Off,
-}
 
 /// The environment of a scenario's process: the drop-in, and settings chosen by the seed.
 pub(crate) fn environment(slice: &Slice) -> Vec<(&'static str, OsString)> {

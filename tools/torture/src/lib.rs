@@ -25,10 +25,27 @@
 //! is not repeatable. A slice that fails prints the command that runs it again with the same
 //! choices.
 //!
-//! `parts` holds what several scenarios share: books that reveal two simultaneous holders, turns
-//! with nested locks, a store for tokens, teams of processes, storms of signals. The scenarios of
-//! `pthread` call the C library's functions. With `--drop-in` they torture the pthread drop-in,
-//! which the supervisor loads into their processes (`drop_in.rs`).
+//! `objects` holds what is tortured: the library's types, and those of pthread, behind the same
+//! traits. A scenario over such a trait is written once, and runs on both. With `--drop-in`, the
+//! scenarios call the C library's functions, and so torture the pthread drop-in, which the
+//! supervisor loads into their processes (`drop_in.rs`). `parts` holds what several scenarios
+//! share: books that reveal two simultaneous holders, turns with nested locks, a store for tokens,
+//! teams of processes, storms of signals.
+//!
+//! Files use only files of their own line, without a circle, and of the lines below:
+//!
+//! ```text
+//!   lib, supervisor                                 the run
+//!   args, preflight, summary, record
+//!   child, fault/injector, watchdog, report         the process of a scenario
+//!   list                                            the scenarios, by name
+//!   scenario/*
+//!   objects/*, parts/*, tokens
+//!   crew, process, actor                            the threads and processes of a scenario
+//!   fault/*
+//!   context, board, slice, spot, drop_in, choices
+//!   fault/kind, count, seed, memory, names, protocol, nap
+//! ```
 //!
 //! A test tool that cannot fail proves nothing. [`Sabotage`] makes the scenarios themselves leave
 //! out a wake or misstate a count now and then, and the tests check that this is caught.
@@ -40,15 +57,22 @@ mod child;
 mod choices;
 mod context;
 mod count;
+mod crew;
 mod drop_in;
 mod fault;
+mod list;
+mod memory;
+mod names;
+mod nap;
+mod objects;
 mod parts;
 mod preflight;
 mod process;
-mod pthread;
+mod protocol;
 mod record;
 mod report;
 mod scenario;
+mod seed;
 mod slice;
 mod spot;
 mod summary;
@@ -56,13 +80,13 @@ mod supervisor;
 mod tokens;
 mod watchdog;
 
-pub use args::{Args, Sabotage};
+pub use args::Args;
 pub use child::run_if_child;
-pub use drop_in::DropIn;
-pub use fault::Fault;
+pub use fault::kind::Fault;
+pub use slice::{DropIn, Sabotage};
 pub use supervisor::run;
 
 /// The names of all scenarios, of the library or of the drop-in, in the order in which they run.
 pub fn scenario_names(drop_in: Option<DropIn>) -> impl Iterator<Item = &'static str> {
-    scenario::all(drop_in).iter().map(|scenario| scenario.name)
+    list::all(drop_in).iter().map(|scenario| scenario.name)
 }

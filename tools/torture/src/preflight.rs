@@ -1,13 +1,13 @@
 //! Checks before the run whether it can be run as asked: an error belongs there, not an hour later.
 
 use crate::args::Args;
-use crate::context::STACK;
-use crate::drop_in::DropIn;
-use crate::fault::{Clock, Fault, Wanted};
+use crate::crew::STACK;
+use crate::fault::choice::Wanted;
+use crate::fault::clock::Clock;
+use crate::fault::kind::Fault;
+use crate::list::{self, Scenario};
 use crate::record;
-use crate::scenario::{self, Scenario};
-use std::fs::OpenOptions;
-use std::path::Path;
+use crate::slice::DropIn;
 use std::ptr::null_mut;
 use std::sync::RwLock;
 use std::thread::{Builder, scope};
@@ -36,7 +36,7 @@ pub(crate) fn check(args: &Args) -> Result<Vec<&'static Scenario>, String> {
         record::check(file)?;
     }
     if let Some(file) = &args.choices {
-        can_be_written(file)?;
+        record::can_be_written(file)?;
     }
     if let Some(file) = &args.drop_in_library {
         std::fs::metadata(file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -53,7 +53,7 @@ pub(crate) fn check(args: &Args) -> Result<Vec<&'static Scenario>, String> {
 }
 
 fn scenarios(args: &Args) -> Result<Vec<&'static Scenario>, String> {
-    let all = scenario::all(args.drop_in);
+    let all = list::all(args.drop_in);
     let foreign = |name: &&String| all.iter().all(|scenario| scenario.name != **name);
     if let Some(name) = args.only.iter().find(foreign) {
         return Err(match args.drop_in {
@@ -67,17 +67,6 @@ fn scenarios(args: &Args) -> Result<Vec<&'static Scenario>, String> {
         args.only.is_empty() || args.only.iter().any(|name| name == scenario.name)
     };
     Ok(all.iter().filter(is_wanted).collect())
-}
-
-/// Creates the file if it does not exist.
-///
-/// # Errors
-/// The error, with the file's name.
-pub(crate) fn can_be_written(file: &Path) -> Result<(), String> {
-    let opened = OpenOptions::new().create(true).append(true).open(file);
-    opened
-        .map(drop)
-        .map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// Starts `threads` threads, none of which ends before the last one has started.

@@ -2,71 +2,16 @@
 
 use crate::context::Context;
 use crate::count::Count;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
+pub(crate) use waitword_testkit::{BareThread, Ended, child::die_with_parent};
 
 /// The exit status of a scenario that could not go on because the machine refused it something.
 pub(crate) const CANNOT: i32 = 72;
 
-/// A file in memory with this many zeros, which goes away with the last process that has it open.
-pub(crate) fn file_in_memory(bytes: usize) -> i32 {
-    // SAFETY: a new file, which only this process knows.
-    unsafe {
-        let file = libc::memfd_create(c"waitword-torture".as_ptr(), libc::MFD_CLOEXEC);
-        assert!(file >= 0, "cannot make a file in memory");
-        let sized = libc::ftruncate(file, bytes as i64);
-        assert_eq!(sized, 0, "cannot size a file in memory");
-        file
-    }
-}
-
-/// Maps such a file at a new address. It is never unmapped.
-pub(crate) fn map_file(file: i32, bytes: usize) -> *mut u8 {
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    let anywhere = std::ptr::null_mut();
-    // SAFETY: a new mapping of our file, at an address that the kernel chooses.
-    let memory = unsafe { libc::mmap(anywhere, bytes, access, libc::MAP_SHARED, file, 0) };
-    assert_ne!(memory, libc::MAP_FAILED, "cannot map shared memory");
-    memory.cast()
-}
-
-/// The same file under another descriptor, which stays open in a program that this process
-/// executes.
-pub(crate) fn keep_open(file: i32) -> i32 {
-    // SAFETY: passes only a number.
-    let kept = unsafe { libc::dup(file) };
-    assert!(kept >= 0, "cannot duplicate a descriptor");
-    kept
-}
-
-/// Zeroed memory that forked processes share with this one; never unmapped.
-pub(crate) fn shared_memory(bytes: usize) -> *mut u8 {
-    // SAFETY: a new mapping, at an address that the kernel chooses.
-    let memory = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        )
-    };
-    assert_ne!(memory, libc::MAP_FAILED, "no memory to share");
-    memory.cast()
-}
-
 /// The kernel's ID of the calling thread.
 pub(crate) fn thread_number() -> u32 {
-    // SAFETY: takes no pointers.
-    (unsafe { libc::syscall(libc::SYS_gettid) }) as u32
-}
-
-/// Makes the kernel kill this process when the thread that started it ends. Async-signal-safe.
-pub(crate) fn die_with_parent() {
-    // SAFETY: sets a property of the process.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    waitword_testkit::thread_number() as u32
 }
 
 /// Forks with libc's fork. The child runs `work`, and ends with the status that it returns.
@@ -142,11 +87,7 @@ pub(crate) fn reap(context: &Context, child: i32) -> Result<Ended, String> {
     if hung {
         return Err(format!("process {child} hung"));
     }
-    Ok(if libc::WIFSIGNALED(status) {
-        Ended::Killed(libc::WTERMSIG(status))
-    } else {
-        Ended::Exited(libc::WEXITSTATUS(status))
-    })
+    Ok(Ended::from_status(status))
 }
 
 /// Whether a child has ended; it must still be waited for.
@@ -157,13 +98,6 @@ fn has_ended(child: i32) -> bool {
         let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         libc::waitid(libc::P_PID, child as u32, &raw mut about, options) != 0 || about.si_pid() != 0
     }
-}
-
-/// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    Exited(i32),
-    Killed(i32),
 }
 
 /// Kills all children, on the way out. They are not waited for, because this process ends too.
@@ -180,10 +114,7 @@ pub(crate) fn kill_all(context: &Context) {
 /// tortured. Reports the error of the last system call.
 pub(crate) fn cannot(context: &Context, what: &str) -> ! {
     let error = std::io::Error::last_os_error();
-    complain(&format!(
-        "torture: {}: cannot {what}: {error}\n",
-        context.slice.scenario
-    ));
+    complain(&format!("torture: {}: cannot {what}: {error}\n", context.slice.scenario));
     kill_all(context);
     // SAFETY: ends the process at once; exit handlers could wait for threads that wait for others.
     unsafe { libc::_exit(CANNOT) }
@@ -199,45 +130,5 @@ pub(crate) fn complain(message: &str) {
 pub(crate) fn count_fork() {
     if let Some(place) = crate::actor::own_place() {
         place.count(Count::Forks, 1);
-    }
-}
-
-/// A thread started by libc alone. In a forked child, std's threads could wait forever: std has a
-/// lock of its own, taken at the start and end of each thread, which another thread of the parent
-/// may have held.
-pub(crate) struct BareThread {
-    thread: libc::pthread_t,
-    status: Arc<AtomicI32>,
-}
-
-type Work = (Box<dyn FnOnce() -> i32 + Send>, Arc<AtomicI32>);
-
-impl BareThread {
-    /// Starts a thread that does `work`.
-    pub(crate) fn start(work: impl FnOnce() -> i32 + Send + 'static) -> Self {
-        extern "C" fn run(work: *mut libc::c_void) -> *mut libc::c_void {
-            // SAFETY: boxed by `start` for this thread alone.
-            let (work, status) = *unsafe { Box::from_raw(work.cast::<Work>()) };
-            status.store(work(), SeqCst);
-            std::ptr::null_mut()
-        }
-        let status = Arc::new(AtomicI32::new(0));
-        let work: Work = (Box::new(work), status.clone());
-        let work = Box::into_raw(Box::new(work));
-        // SAFETY: zeros are overwritten by pthread_create; `run` takes over the box.
-        let (result, thread) = unsafe {
-            let mut thread = std::mem::zeroed();
-            let result = libc::pthread_create(&raw mut thread, std::ptr::null(), run, work.cast());
-            (result, thread)
-        };
-        assert_eq!(result, 0, "no thread");
-        Self { thread, status }
-    }
-
-    /// Waits for the thread to end. Returns what its work returned.
-    pub(crate) fn join(self) -> i32 {
-        // SAFETY: started by `start`, joined once.
-        unsafe { libc::pthread_join(self.thread, std::ptr::null_mut()) };
-        self.status.load(SeqCst)
     }
 }

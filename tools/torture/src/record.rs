@@ -2,9 +2,8 @@
 //! file.
 
 use crate::count::{Count, Totals};
-use crate::drop_in::DropIn;
-use crate::fault::Fault;
-use crate::preflight::can_be_written;
+use crate::fault::kind::Fault;
+use crate::slice::DropIn;
 use crate::summary::Line;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,9 +37,7 @@ impl Record {
     pub(crate) fn new(drop_in: Option<DropIn>, seed: u64, lines: &[Line]) -> Self {
         let mut totals = Totals::default();
         lines.iter().for_each(|line| totals.add(&line.totals));
-        let faults = Fault::all()
-            .iter()
-            .map(|&fault| (fault.name(), totals.of(fault.count())));
+        let faults = Fault::all().iter().map(|&fault| (fault.name(), totals.of(fault.count())));
         let fail = |line: &Line| Some(format!("{}: {}", line.scenario, line.failure.as_ref()?));
         Self {
             date: now(),
@@ -79,6 +76,15 @@ impl Record {
 pub(crate) fn check(file: &Path) -> Result<(), String> {
     can_be_written(file)?;
     records_of(file).map(drop)
+}
+
+/// Creates the file if it does not exist.
+///
+/// # Errors
+/// The error, with the file's name.
+pub(crate) fn can_be_written(file: &Path) -> Result<(), String> {
+    let opened = OpenOptions::new().create(true).append(true).open(file);
+    opened.map(drop).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// The records of a file as a Markdown table, with totals.
@@ -142,9 +148,8 @@ fn table(records: &[Record]) -> String {
 }
 
 fn list(faults: &BTreeMap<String, u64>) -> String {
-    let each: Vec<_> = (faults.iter())
-        .map(|(name, &count)| format!("{} {name}", grouped(count)))
-        .collect();
+    let each: Vec<_> =
+        (faults.iter()).map(|(name, &count)| format!("{} {name}", grouped(count))).collect();
     each.join(", ")
 }
 

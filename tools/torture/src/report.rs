@@ -2,8 +2,8 @@
 //! word or object that it waits for, what that holds, and which threads hold it.
 
 use crate::board::{Doing, Entry};
-use crate::child::VARIABLE;
 use crate::context::{Context, NamedObject};
+use crate::protocol::VARIABLE;
 use crate::spot::Spot;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use std::sync::atomic::{
 use waitword::table::{self, Waiter};
 
 /// The report of the watchdog. Its first line is `head`: what has happened.
-pub(crate) fn who_waits_for_what(context: &Context, head: &str) -> String {
+pub(crate) fn waits(context: &Context, head: &str) -> String {
     let mut report = Report::new(context, head);
     report.write_threads();
     report.write_words();
@@ -70,42 +70,30 @@ impl Report {
     }
 
     fn name(&self, number: u32) -> &str {
-        self.word(number)
-            .map_or("an unnamed word", |(name, _)| name)
+        self.word(number).map_or("an unnamed word", |(name, _)| name)
     }
 
     /// A word or object by name, with its address and what it holds.
     fn described(&self, number: u32) -> String {
-        self.word(number)
-            .map_or("an unnamed word".to_owned(), |(name, spot)| {
-                let (address, value) = (spot.word.address(), spot.word.load());
-                format!("{name}, at {address:#x}, which holds {value:#x}")
-            })
+        self.word(number).map_or("an unnamed word".to_owned(), |(name, spot)| {
+            let (address, value) = (spot.word.address(), spot.word.load());
+            format!("{name}, at {address:#x}, which holds {value:#x}")
+        })
     }
 
     /// The threads that hold it.
     fn holders(&self, word: u32) -> Option<String> {
-        let holders = self
-            .entries
-            .iter()
-            .filter(|entry| entry.held.contains(&word));
-        let names: Vec<_> = holders
-            .map(|entry| format!("{} (thread {})", entry.name, entry.thread))
-            .collect();
+        let holders = self.entries.iter().filter(|entry| entry.held.contains(&word));
+        let names: Vec<_> =
+            holders.map(|entry| format!("{} (thread {})", entry.name, entry.thread)).collect();
         (!names.is_empty()).then(|| format!("held by {}", names.join(" and ")))
     }
 
     /// Each thread, what it is doing, and what it holds.
     fn write_threads(&mut self) {
-        let lines: Vec<_> = self
-            .entries
-            .iter()
-            .map(|entry| self.thread(entry))
-            .collect();
+        let lines: Vec<_> = self.entries.iter().map(|entry| self.thread(entry)).collect();
         self.line(&format!("threads: {}", lines.len()));
-        lines
-            .iter()
-            .for_each(|line| self.line(&format!("  {line}")));
+        lines.iter().for_each(|line| self.line(&format!("  {line}")));
     }
 
     fn thread(&self, entry: &Entry) -> String {
@@ -135,11 +123,8 @@ impl Report {
         let mut held: Vec<_> = entry.held.iter().map(|&word| self.name(word)).collect();
         held.dedup();
         let holding = (!held.is_empty()).then(|| format!("it holds {}", held.join(" and ")));
-        let rest: String = [holders, holding]
-            .into_iter()
-            .flatten()
-            .map(|part| format!("; {part}"))
-            .collect();
+        let rest: String =
+            [holders, holding].into_iter().flatten().map(|part| format!("; {part}")).collect();
         format!(
             "{} (process {}, thread {}, {}) {about}{rest}",
             entry.name,
@@ -195,11 +180,8 @@ impl Report {
             snapshot.locked_buckets,
             table::buckets()
         ));
-        let names: BTreeMap<usize, &str> = self
-            .words
-            .iter()
-            .map(|(name, spot)| (spot.word.address(), name.as_str()))
-            .collect();
+        let names: BTreeMap<usize, &str> =
+            self.words.iter().map(|(name, spot)| (spot.word.address(), name.as_str())).collect();
         let threads: BTreeMap<usize, &str> = self
             .entries
             .iter()
@@ -253,9 +235,6 @@ fn hex(object: &NamedObject) -> String {
     let first = std::ptr::with_exposed_provenance::<AtomicU32>(object.address);
     // SAFETY: objects are never freed. Whatever is in one, it may be read by atomics.
     let words = unsafe { std::slice::from_raw_parts(first, words) };
-    let words: Vec<_> = words
-        .iter()
-        .map(|word| format!("{:08x}", word.load(Relaxed)))
-        .collect();
+    let words: Vec<_> = words.iter().map(|word| format!("{:08x}", word.load(Relaxed))).collect();
     format!("bytes {}", words.join(" "))
 }

@@ -1,13 +1,35 @@
 //! A slice: one of the processes that a scenario runs in, one after another, each with its own
 //! faults. It defines what the process is given, and the command that runs it again.
 
-use crate::args::Sabotage;
-use crate::context::mix;
-use crate::drop_in::DropIn;
-use crate::fault::Fault;
+use crate::fault::kind::Fault;
+use crate::names::name_of;
+use crate::seed::mix;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+
+/// Which pthread functions are tortured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub enum DropIn {
+    /// Those of the drop-in
+    On,
+    /// Those of the C library
+    Off,
+}
+
+/// How the scenarios can be broken on purpose. The library itself is left unchanged: this tests the
+/// torture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+pub enum Sabotage {
+    /// Leave out a wake now and then, so that a thread sleeps forever
+    SkipWake,
+    /// Now and then, count one more waiter as woken than was
+    Miscount,
+    /// Now and then, keep a waiter from its turn for so long that it counts as starved
+    Starve,
+    /// Now and then, let a waiter be overtaken by one that came later
+    Overtake,
+}
 
 /// See the module documentation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,18 +110,12 @@ impl Slice {
     }
 }
 
-/// The name on the command line.
-pub(crate) fn name_of(value: &impl ValueEnum) -> String {
-    let value = value.to_possible_value();
-    value.map_or(String::new(), |value| value.get_name().to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_slice_survives_the_environment() {
+    fn a_slice_comes_back_from_the_environment() {
         let slice = Slice {
             scenario: "tokens".to_owned(),
             number: 3,

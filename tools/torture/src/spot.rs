@@ -34,16 +34,10 @@ pub(crate) struct How {
 }
 
 impl How {
-    pub(crate) const ALWAYS: Self = Self {
-        mask: u64::MAX,
-        deadline: None,
-    };
+    pub(crate) const ALWAYS: Self = Self { mask: u64::MAX, deadline: None };
 
     pub(crate) fn until(deadline: Deadline) -> Self {
-        Self {
-            deadline: Some(deadline),
-            ..Self::ALWAYS
-        }
+        Self { deadline: Some(deadline), ..Self::ALWAYS }
     }
 }
 
@@ -138,9 +132,7 @@ impl Word {
     }
 
     pub(crate) fn replace(self, old: u64, new: u64) -> bool {
-        with!(self, |w, V| w
-            .compare_exchange(old as V, new as V, SeqCst, SeqCst)
-            .is_ok())
+        with!(self, |w, V| w.compare_exchange(old as V, new as V, SeqCst, SeqCst).is_ok())
     }
 }
 

@@ -1,9 +1,9 @@
 //! The results of a run, as a table.
 
 use crate::count::{Count, Totals};
-use crate::drop_in::DropIn;
-use crate::fault::Fault;
-use crate::scenario;
+use crate::fault::kind::Fault;
+use crate::list;
+use crate::slice::DropIn;
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell, CellAlignment, Table};
 use indicatif::HumanCount;
@@ -35,21 +35,13 @@ pub(crate) fn table(lines: &[Line]) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY);
     let titles = COLUMNS.iter().map(|(title, _)| *title);
-    table.set_header(
-        std::iter::once("scenario")
-            .chain(titles)
-            .chain(["seconds", "result"]),
-    );
+    table.set_header(std::iter::once("scenario").chain(titles).chain(["seconds", "result"]));
     let mut sum = Totals::default();
     let mut took = Duration::ZERO;
     for line in lines {
         sum.add(&line.totals);
         took += line.took;
-        let result = if line.failure.is_some() {
-            "FAILED"
-        } else {
-            "ok"
-        };
+        let result = if line.failure.is_some() { "FAILED" } else { "ok" };
         table.add_row(row(line.scenario, &line.totals, line.took, result));
     }
     table.add_row(row("all", &sum, took, ""));
@@ -58,9 +50,7 @@ pub(crate) fn table(lines: &[Line]) -> Table {
 
 fn row(name: &str, totals: &Totals, took: Duration, result: &str) -> Vec<Cell> {
     let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
-    let counts = COLUMNS
-        .iter()
-        .map(|&(_, count)| right(HumanCount(totals.of(count)).to_string()));
+    let counts = COLUMNS.iter().map(|&(_, count)| right(HumanCount(totals.of(count)).to_string()));
     let mut row = vec![Cell::new(name)];
     row.extend(counts);
     row.push(right(format!("{:.1}", took.as_secs_f64())));
@@ -73,25 +63,22 @@ pub(crate) fn one(line: &Line) -> String {
     let result = line.failure.as_deref().unwrap_or("ok");
     let seconds = line.took.as_secs_f64();
     let operations = HumanCount(line.totals.of(Count::Operations)).to_string();
-    format!(
-        "{:15} {seconds:5.1} s {operations:>12} operations  {result}",
-        line.scenario
-    )
+    format!("{:15} {seconds:5.1} s {operations:>12} operations  {result}", line.scenario)
 }
 
 /// The scenarios, and what each checks.
-pub(crate) fn list(drop_in: Option<DropIn>) -> Table {
+pub(crate) fn scenarios(drop_in: Option<DropIn>) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY);
     table.set_header(["scenario", "what is tortured, and what must hold"]);
-    for scenario in scenario::all(drop_in) {
+    for scenario in list::all(drop_in) {
         table.add_row([scenario.name, scenario.about]);
     }
     table
 }
 
 /// The faults that may be injected meanwhile.
-pub(crate) fn list_of_faults() -> Table {
+pub(crate) fn all_faults() -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY);
     table.set_header(["fault", "what is done meanwhile"]);

@@ -1,15 +1,19 @@
 //! Runs the scenarios, each in a process of its own; shows their progress; adds up the counts.
 
 use crate::args::Args;
-use crate::child::{self, CHOICES, VARIABLE, VIOLATED};
+use crate::child;
 use crate::count::{Count, Totals};
-use crate::drop_in::{self, DropIn};
-use crate::fault::{self, Clock, Fault, Outside};
+use crate::drop_in;
+use crate::fault::choice;
+use crate::fault::clock::Clock;
+use crate::fault::kind::Fault;
+use crate::fault::stop::Outside;
+use crate::list::Scenario;
 use crate::preflight;
 use crate::process::CANNOT;
+use crate::protocol::{CHOICES, VARIABLE, VIOLATED};
 use crate::record::{self, Record};
-use crate::scenario::Scenario;
-use crate::slice::Slice;
+use crate::slice::{DropIn, Slice};
 use crate::summary::{self, Line};
 use crate::watchdog::{COUNTS_LINE, HUNG};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
@@ -37,11 +41,7 @@ pub fn run(args: &Args, drop_in: &dyn Fn() -> Result<PathBuf, String>) -> ExitCo
         return code;
     }
     if args.list {
-        println!(
-            "{}\n{}",
-            summary::list(args.drop_in),
-            summary::list_of_faults()
-        );
+        println!("{}\n{}", summary::scenarios(args.drop_in), summary::all_faults());
         return ExitCode::SUCCESS;
     }
     let ended = match &args.records {
@@ -159,13 +159,8 @@ fn run_scenario(
         if (!is_first && (left <= 0.0 || args.slice.is_some())) || line.failure.is_some() {
             break;
         }
-        let mut faults = fault::chosen(
-            &args.faults.0,
-            args.clock_steps,
-            first.seed,
-            scenario.name,
-            number,
-        );
+        let mut faults =
+            choice::chosen(&args.faults.0, args.clock_steps, first.seed, scenario.name, number);
         faults.retain(|fault| !scenario.without.contains(fault));
         let slice = Slice {
             number,
@@ -285,9 +280,8 @@ fn failure_of(status: ExitStatus) -> Option<String> {
                 .to_owned(),
         ),
         (Some(code), _) => Some(format!("its process ended with status {code}")),
-        (None, signal) => Some(format!(
-            "its process was killed by signal {}",
-            signal.unwrap_or_default()
-        )),
+        (None, signal) => {
+            Some(format!("its process was killed by signal {}", signal.unwrap_or_default()))
+        }
     }
 }

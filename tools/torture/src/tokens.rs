@@ -9,7 +9,8 @@
 //! no value means different things at different times (the value of an 8-bit counter soon would).
 //! Takers wait with their colour as the mask, and givers wake with it.
 
-use crate::actor::{Actor, let_others_run};
+use crate::actor::Actor;
+use crate::nap::let_others_run;
 use crate::spot::{How, Spot};
 use waitword::{Error, Scope};
 
@@ -45,10 +46,7 @@ impl Tokens {
     pub(crate) fn new(spot: Spot) -> Self {
         // A waiter on a shared 64-bit word has no mask.
         let masks = spot.scope == Scope::Private || spot.word.bits() != 64;
-        Self {
-            spot,
-            colours: if masks { COLOURS } else { 1 },
-        }
+        Self { spot, colours: if masks { COLOURS } else { 1 } }
     }
 
     /// With one colour only, and so without masks.
@@ -86,11 +84,7 @@ impl Tokens {
     }
 
     pub(crate) fn mask(self, colour: u32) -> u64 {
-        if self.colours == 1 {
-            u64::MAX
-        } else {
-            1 << colour
-        }
+        if self.colours == 1 { u64::MAX } else { 1 << colour }
     }
 
     /// Adds a token, without waking any thread. Returns false if there is no room.
@@ -191,10 +185,7 @@ impl Tokens {
             }
             let deadline =
                 (patience == Patience::Mixed && actor.dice.bool()).then(|| actor.tiny_deadline());
-            let how = How {
-                mask: self.mask(colour),
-                deadline,
-            };
+            let how = How { mask: self.mask(colour), deadline };
             if let Err(error) = actor.wait(self.spot, value, how) {
                 if error == Error::TimedOut && deadline.is_none() {
                     return Err("a wait without a deadline timed out".to_owned());
@@ -204,7 +195,7 @@ impl Tokens {
         }
     }
 
-    /// Marks the word as closing, so that no more tokens come, and wakes all waiters, once.
+    /// Marks the word as closing, after the last token, and wakes all waiters, once.
     pub(crate) fn close(self, actor: &mut Actor) -> Result<(), String> {
         self.spot.word.set_bits(self.closing_bit());
         actor.wake(self.spot, usize::MAX, u64::MAX)?;
@@ -228,11 +219,7 @@ mod tests {
             let memory: &'static mut u64 = Box::leak(Box::new(0));
             // SAFETY: leaked, and used as this word only.
             let word = unsafe { Word::at((&raw mut *memory).cast(), bits) };
-            let tokens = Tokens::new(Spot {
-                number: 1,
-                word,
-                scope: Scope::Private,
-            });
+            let tokens = Tokens::new(Spot { number: 1, word, scope: Scope::Private });
             for _ in 0..3 {
                 assert!((0..COLOURS).all(|colour| tokens.try_put(colour)));
             }

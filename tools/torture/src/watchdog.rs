@@ -1,25 +1,22 @@
-//! Watches for progress. If there is none, it reports which thread waits for what, and ends the
-//! process.
+//! What the watchdog of a scenario watches: the steps of its protocol.
 //!
 //! A lost wake-up does not fail: the waiter just sleeps forever. Progress is measured by
 //! `Operations`: steps of a scenario's protocol that were completed. Waits that time out and begin
 //! again do not count.
 //!
-//! It also ends the process once a thread has found a violation, because other threads may wait for
-//! that thread.
+//! At each look the counts go to the supervisor. The process also ends once a thread has found a
+//! violation, because other threads may wait for that thread.
 
-use crate::child::VIOLATED;
 use crate::context::Context;
 use crate::count::{Count, Totals};
-use crate::fault::{Fault, stay_above};
+use crate::fault::kind::Fault;
+use crate::fault::priority::stay_above;
+use crate::protocol::VIOLATED;
 use crate::{process, report};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
-
-/// The exit status of a scenario that hung.
-pub(crate) const HUNG: i32 = 70;
+use std::time::Duration;
+use waitword_testkit::watchdog::Watched;
+pub(crate) use waitword_testkit::watchdog::{HUNG, Watchdog};
 
 /// The prefix of a line of counts for the supervisor.
 pub(crate) const COUNTS_LINE: &str = "counts ";
@@ -27,65 +24,44 @@ pub(crate) const COUNTS_LINE: &str = "counts ";
 /// How often the watchdog looks, and sends counts to the supervisor.
 const PERIOD: Duration = Duration::from_millis(50);
 
+struct Scenario(&'static Context);
+
 /// Watches until it is stopped.
-pub(crate) struct Watchdog {
-    stop: Sender<()>,
-    thread: JoinHandle<()>,
+pub(crate) fn start(context: &'static Context) -> Watchdog {
+    Watchdog::with_period(PERIOD, context.patience(), Scenario(context))
+        .expect("a thread for the watchdog")
 }
 
-impl Watchdog {
-    pub(crate) fn start(context: &'static Context) -> Self {
-        let (stop, stopped) = channel();
-        let watch = move || {
-            block_signals();
-            if context.has(Fault::Priority) {
-                // Where this is not permitted, no thread under torture is above the watchdog
-                // either.
-                stay_above();
-            }
-            let mut seen = Totals::default();
-            let mut looked = Instant::now();
-            let mut idle = Duration::ZERO;
-            while stopped.recv_timeout(PERIOD) == Err(RecvTimeoutError::Timeout) {
-                // While the process is stopped no thread can make progress, so that time does not
-                // count.
-                let ran = looked.elapsed().min(4 * PERIOD);
-                idle += ran;
-                (context.board.ran).fetch_add(ran.as_millis() as u64, Relaxed);
-                looked = Instant::now();
-                let now = context.totals();
-                tell(&now);
-                if context.board.is_violated() {
-                    let head = "an invariant was violated, see above,";
-                    give_up(context, head, VIOLATED.into());
-                }
-                if progress(&now) != progress(&seen) {
-                    seen = now;
-                    idle = Duration::ZERO;
-                } else if idle > context.patience() {
-                    let seconds = context.patience().as_secs_f32();
-                    give_up(context, &format!("no progress for {seconds} s"), HUNG);
-                }
-            }
-            tell(&context.totals());
-        };
-        let thread = std::thread::Builder::new()
-            .name("watchdog".to_owned())
-            .spawn(watch)
-            .expect("a thread for the watchdog");
-        Self { stop, thread }
+impl Watched for Scenario {
+    fn begin(&mut self) {
+        block_signals();
+        if self.0.has(Fault::Priority) {
+            // Where this is not permitted, no thread under torture is above the watchdog either.
+            stay_above();
+        }
     }
 
-    /// Stops the watchdog, which first sends the last counts to the supervisor.
-    pub(crate) fn stop(self) {
-        drop(self.stop);
-        // It can only have failed because its output pipe was closed.
-        let _ = self.thread.join();
+    fn progress(&mut self, ran: Duration) -> u64 {
+        let context = self.0;
+        (context.board.ran).fetch_add(ran.as_millis() as u64, Relaxed);
+        let now = context.totals();
+        tell(&now);
+        if context.board.is_violated() {
+            let head = "an invariant was violated, see above,";
+            give_up(context, head, VIOLATED.into());
+        }
+        now.of(Count::Operations)
     }
-}
 
-fn progress(totals: &Totals) -> u64 {
-    totals.of(Count::Operations)
+    fn hangs(&mut self, patience: Duration) -> String {
+        let seconds = patience.as_secs_f32();
+        give_up(self.0, &format!("no progress for {seconds} s"), HUNG)
+    }
+
+    /// The last counts for the supervisor.
+    fn end(&mut self) {
+        tell(&self.0.totals());
+    }
 }
 
 fn tell(totals: &Totals) {
@@ -104,8 +80,9 @@ pub(crate) fn block_signals() {
     }
 }
 
+/// Reports which thread of which process waits for what, and ends them all.
 fn give_up(context: &'static Context, head: &str, status: i32) -> ! {
-    process::complain(&report::who_waits_for_what(context, head));
+    process::complain(&report::waits(context, head));
     process::kill_all(context);
     // SAFETY: ends the process at once. Exit handlers could wait for a thread that hangs.
     unsafe { libc::_exit(status) }

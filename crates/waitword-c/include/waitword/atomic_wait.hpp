@@ -63,7 +63,8 @@ int atomic_sleep(const std::atomic<T> *object, const T &old, std::memory_order o
     const std::uint64_t bits = word::bits(old);
     while (word::bits(object->load(order)) == bits) {
         // Woken, or the value has changed, or a signal handler ran: check again.
-        if (ww_futex_wait(word::address(object), bits, word::all_bits, word::flags, end, clock) != 0 &&
+        if (ww_futex_wait(word::address(object), bits, word::all_bits, word::flags, end, clock) !=
+                0 &&
             errno == ETIMEDOUT)
             return word::bits(object->load(order)) == bits ? ETIMEDOUT : 0;
     }

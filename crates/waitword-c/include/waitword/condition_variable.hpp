@@ -24,7 +24,8 @@ namespace detail {
 
 // The result of a timed wait. If the time was an estimate and too early, the wake-up is spurious.
 template <class Clock, class Duration>
-cv_status waited(int error, const deadline &end, const std::chrono::time_point<Clock, Duration> &time)
+cv_status waited(int error, const deadline &end,
+                 const std::chrono::time_point<Clock, Duration> &time)
 {
     if (error == ETIMEDOUT && end.is_guess && Clock::now() < time)
         return cv_status::no_timeout;
@@ -40,8 +41,9 @@ inline int relocked(int error, const ww_cond_t *cond, const ww_mutex_t *mutex)
 {
     if (__builtin_expect(error == 0 || error == ETIMEDOUT || error == EPERM || error == EINVAL, 1))
         return error;
-    std::fprintf(stderr, "waitword: condition variable %p: its mutex %p could not be locked again: %s\n",
-                 static_cast<const void *>(cond), static_cast<const void *>(mutex), std::strerror(error));
+    std::fprintf(
+        stderr, "waitword: condition variable %p: its mutex %p could not be locked again: %s\n",
+        static_cast<const void *>(cond), static_cast<const void *>(mutex), std::strerror(error));
     std::terminate();
 }
 
@@ -107,8 +109,8 @@ public:
 
     /// Waits until the predicate holds or the timeout expires. Returns whether it holds. Blocks.
     template <class Mutex, class Clock, class Duration, class Predicate>
-    bool wait_until(std::unique_lock<Mutex> &lock, const std::chrono::time_point<Clock, Duration> &time,
-                    Predicate predicate)
+    bool wait_until(std::unique_lock<Mutex> &lock,
+                    const std::chrono::time_point<Clock, Duration> &time, Predicate predicate)
     {
         while (!predicate())
             if (wait_until(lock, time) == cv_status::timeout)
@@ -118,7 +120,8 @@ public:
 
     /// wait no longer than this. Blocks.
     template <class Mutex, class Rep, class Period>
-    cv_status wait_for(std::unique_lock<Mutex> &lock, const std::chrono::duration<Rep, Period> &time)
+    cv_status wait_for(std::unique_lock<Mutex> &lock,
+                       const std::chrono::duration<Rep, Period> &time)
     {
         return wait_to(lock, detail::after(time));
     }
@@ -140,8 +143,9 @@ public:
 private:
     template <class Mutex> static ww_mutex_t *held(std::unique_lock<Mutex> &lock)
     {
-        static_assert(std::is_same_v<decltype(lock.mutex()->native_handle()), ww_mutex_t *>,
-                      "condition_variable is for waitword's own mutexes: use condition_variable_any");
+        static_assert(
+            std::is_same_v<decltype(lock.mutex()->native_handle()), ww_mutex_t *>,
+            "condition_variable is for waitword's own mutexes: use condition_variable_any");
         if (!lock.owns_lock())
             detail::fail(EPERM, "waitword: condition_variable not waited for");
         return lock.mutex()->native_handle();
@@ -304,8 +308,8 @@ private:
 
     cv_status wait_inside(std::unique_lock<mutex> &inside, const timespec &end)
     {
-        return detail::waited(ww_cond_clockwait(changed_.native_handle(), inside.mutex()->native_handle(),
-                                                CLOCK_MONOTONIC, &end));
+        return detail::waited(ww_cond_clockwait(
+            changed_.native_handle(), inside.mutex()->native_handle(), CLOCK_MONOTONIC, &end));
     }
 
     template <class Lock, class Predicate>

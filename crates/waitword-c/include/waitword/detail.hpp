@@ -40,12 +40,14 @@ inline void check(int error, const char *what)
 // A count for the constructors. In the C ABI it is an unsigned number.
 constexpr std::uint32_t count(std::ptrdiff_t value, std::ptrdiff_t most, const char *what)
 {
-    return value >= 0 && value <= most ? static_cast<std::uint32_t>(value) : (fail(EINVAL, what), 0);
+    return value >= 0 && value <= most ? static_cast<std::uint32_t>(value)
+                                       : (fail(EINVAL, what), 0);
 }
 
 // The time as a timespec, never rounded down. A time in the past is 0; a time that does not fit is
 // 285 years.
-template <class Rep, class Period> timespec to_timespec(const std::chrono::duration<Rep, Period> &time)
+template <class Rep, class Period>
+timespec to_timespec(const std::chrono::duration<Rep, Period> &time)
 {
     using namespace std::chrono;
     constexpr long double most =

@@ -25,9 +25,10 @@ using std::unique_lock;
 ///     basic_mutex<WW_MUTEX_WAIT_WAKE> file_lock;      // its holder does I/O
 ///     basic_mutex<WW_MUTEX_PRIO_INHERIT> device_lock; // for real-time threads
 template <unsigned Flags> class basic_mutex {
-    static_assert((Flags & ~0x33u) == 0 && (Flags & 3) != 3,
-                  "a kind (WW_MUTEX_RECURSIVE or WW_MUTEX_ERRORCHECK) and a flavour; process-shared "
-                  "mutexes are for ww_mutex_init");
+    static_assert(
+        (Flags & ~0x33u) == 0 && (Flags & 3) != 3,
+        "a kind (WW_MUTEX_RECURSIVE or WW_MUTEX_ERRORCHECK) and a flavour; process-shared "
+        "mutexes are for ww_mutex_init");
 
 public:
     using native_handle_type = ww_mutex_t *;
@@ -48,7 +49,10 @@ public:
 
     /// Unlocks it. If the mutex records its owner, an unlock by another thread terminates the
     /// program.
-    void unlock() noexcept { detail::check(ww_mutex_unlock(&mutex_), "waitword: mutex not unlocked"); }
+    void unlock() noexcept
+    {
+        detail::check(ww_mutex_unlock(&mutex_), "waitword: mutex not unlocked");
+    }
 
     /// Hands it off to the thread that has waited longest, if any: see ww_mutex_unlock_fair.
     void unlock_fair() noexcept

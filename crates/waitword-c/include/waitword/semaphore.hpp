@@ -72,7 +72,8 @@ public:
 private:
     auto waiting()
     {
-        return [this](int clock, const timespec *end) { return ww_sem_clockwait(&sem_, clock, end); };
+        return
+            [this](int clock, const timespec *end) { return ww_sem_clockwait(&sem_, clock, end); };
     }
 
     ww_sem_t sem_;

@@ -15,8 +15,8 @@ using std::shared_lock;
 ///
 ///     basic_shared_mutex<WW_RWLOCK_PREFER_WRITER> settings_lock;
 template <unsigned Flags> class basic_shared_mutex {
-    static_assert((Flags & ~1u) == 0,
-                  "WW_RWLOCK_PREFER_READER or WW_RWLOCK_PREFER_WRITER; process-shared locks are for ww_rwlock_init");
+    static_assert((Flags & ~1u) == 0, "WW_RWLOCK_PREFER_READER or WW_RWLOCK_PREFER_WRITER; "
+                                      "process-shared locks are for ww_rwlock_init");
 
 public:
     using native_handle_type = ww_rwlock_t *;
@@ -34,7 +34,10 @@ public:
     [[nodiscard]] bool try_lock() noexcept { return ww_rwlock_trywrlock(&rwlock_) == 0; }
 
     /// Unlocks it.
-    void unlock() noexcept { detail::check(ww_rwlock_unlock(&rwlock_), "waitword: shared_mutex not unlocked"); }
+    void unlock() noexcept
+    {
+        detail::check(ww_rwlock_unlock(&rwlock_), "waitword: shared_mutex not unlocked");
+    }
 
     /// Locks for reading, waiting as long as necessary. Blocks.
     ///
@@ -166,7 +169,8 @@ public:
     /// From upgrade to writing, waiting no longer than this. Returns whether it did; if not, the
     /// lock is held as before. Blocks.
     template <class Rep, class Period>
-    [[nodiscard]] bool try_unlock_upgrade_and_lock_for(const std::chrono::duration<Rep, Period> &time)
+    [[nodiscard]] bool
+    try_unlock_upgrade_and_lock_for(const std::chrono::duration<Rep, Period> &time)
     {
         return in_time(detail::lasting(time, upgrading()));
     }

@@ -136,7 +136,8 @@ static void bad_waitv(unsigned flags)
 
 static void bad_wake_op(unsigned flags)
 {
-    FAILS(EINVAL, ww_futex_wake_op(a, 1, b, 1, WW_OP_SET, 0, WW_OP_CMP_EQ, 0, flags | unknown_flag));
+    FAILS(EINVAL,
+          ww_futex_wake_op(a, 1, b, 1, WW_OP_SET, 0, WW_OP_CMP_EQ, 0, flags | unknown_flag));
     FAILS(EFAULT, ww_futex_wake_op(a, 1, NULL, 1, WW_OP_SET, 0, WW_OP_CMP_EQ, 0, flags));
     if ((flags & 3) != WW_SIZE_U8) {
         FAILS(EINVAL, ww_futex_wake_op(odd, 1, b, 1, WW_OP_SET, 0, WW_OP_CMP_EQ, 0, flags));

@@ -31,19 +31,19 @@ static inline void check_error(int line, const char *what, int expected, long go
 }
 
 /* call returns value. */
-#define GIVES(value, call)                                                                               \
-    do {                                                                                                 \
-        errno = 0;                                                                                       \
-        long got_ = (long)(call);                                                                        \
-        check(__LINE__, #call, (long)(value), got_, errno);                                              \
+#define GIVES(value, call)                                  \
+    do {                                                    \
+        errno = 0;                                          \
+        long got_ = (long)(call);                           \
+        check(__LINE__, #call, (long)(value), got_, errno); \
     } while (0)
 
 /* call returns -1, with errno set to error. */
-#define FAILS(error, call)                                                                               \
-    do {                                                                                                 \
-        errno = 0;                                                                                       \
-        long got_ = (long)(call);                                                                        \
-        check_error(__LINE__, #call, error, got_, errno);                                                \
+#define FAILS(error, call)                                \
+    do {                                                  \
+        errno = 0;                                        \
+        long got_ = (long)(call);                         \
+        check_error(__LINE__, #call, error, got_, errno); \
     } while (0)
 
 /* call returns 0 or an error number, as pthreads do, and leaves errno alone. */
@@ -53,15 +53,15 @@ static inline void check_number(int line, const char *what, int expected, int go
     if (got == expected && error == 77)
         return;
     failures++;
-    printf("line %d: %s: expected %d (%s), got %d (%s); errno was 77 and is %d\n", line, what, expected,
-           strerror(expected), got, strerror(got), error);
+    printf("line %d: %s: expected %d (%s), got %d (%s); errno was 77 and is %d\n", line, what,
+           expected, strerror(expected), got, strerror(got), error);
 }
 
-#define ANSWERS(number, call)                                                                            \
-    do {                                                                                                 \
-        errno = 77;                                                                                      \
-        int got_ = (call);                                                                               \
-        check_number(__LINE__, #call, number, got_, errno);                                              \
+#define ANSWERS(number, call)                               \
+    do {                                                    \
+        errno = 77;                                         \
+        int got_ = (call);                                  \
+        check_number(__LINE__, #call, number, got_, errno); \
     } while (0)
 
 static inline int report(const char *name)

@@ -119,11 +119,7 @@ static void *is_locked(void *unused)
 static void times_out(void)
 {
     lock();
-#define TIMED(time) ww_cond_timedwait(&meeting->cond, &meeting->mutex, time)
-#define CLOCKED(clock, time) ww_cond_clockwait(&meeting->cond, &meeting->mutex, clock, time)
-    TIMES_OUT(TIMED, CLOCKED);
-#undef TIMED
-#undef CLOCKED
+    TIMES_OUT(ww_cond_timedwait, ww_cond_clockwait, &meeting->cond, &meeting->mutex);
     elsewhere(is_locked, NULL);
     /* A signal without a waiter is lost. */
     ANSWERS(0, ww_cond_signal(&meeting->cond));

@@ -34,11 +34,7 @@ static unsigned flags;
 static void *is_held(void *unused)
 {
     ANSWERS(EBUSY, ww_mutex_trylock(&mutex));
-#define TIMED(time) ww_mutex_timedlock(&mutex, time)
-#define CLOCKED(clock, time) ww_mutex_clocklock(&mutex, clock, time)
-    TIMES_OUT(TIMED, CLOCKED);
-#undef TIMED
-#undef CLOCKED
+    TIMES_OUT(ww_mutex_timedlock, ww_mutex_clocklock, &mutex);
     if (keeps_owner(flags)) {
         ANSWERS(EPERM, ww_mutex_unlock(&mutex));
         ANSWERS(EPERM, ww_mutex_unlock_fair(&mutex));
@@ -190,27 +186,27 @@ static void handed_on(void)
 /* init and the static initialiser make the same object. */
 static void statically(void)
 {
-#define SAME(...)                                                                                        \
-    do {                                                                                                 \
-        static const ww_mutex_t made_ = __VA_ARGS__;                                                     \
-        GIVES(0, memcmp(&made_, &mutex, sizeof mutex));                                                  \
+#define SAME(...)                                       \
+    do {                                                \
+        static const ww_mutex_t made_ = __VA_ARGS__;    \
+        GIVES(0, memcmp(&made_, &mutex, sizeof mutex)); \
     } while (0)
-#define SAME_WITH(flags)                                                                                 \
-    do {                                                                                                 \
-        ANSWERS(0, ww_mutex_init(&mutex, flags));                                                        \
-        SAME(WW_MUTEX_INITIALIZER_WITH(flags));                                                          \
+#define SAME_WITH(flags)                          \
+    do {                                          \
+        ANSWERS(0, ww_mutex_init(&mutex, flags)); \
+        SAME(WW_MUTEX_INITIALIZER_WITH(flags));   \
     } while (0)
-#define SAME_SCOPES(flags)                                                                               \
-    do {                                                                                                 \
-        SAME_WITH((flags) | WW_PROCESS_PRIVATE);                                                         \
-        SAME_WITH((flags) | WW_PROCESS_SHARED);                                                          \
+#define SAME_SCOPES(flags)                       \
+    do {                                         \
+        SAME_WITH((flags) | WW_PROCESS_PRIVATE); \
+        SAME_WITH((flags) | WW_PROCESS_SHARED);  \
     } while (0)
-#define SAME_FLAVOURS(kind)                                                                              \
-    do {                                                                                                 \
-        SAME_SCOPES((kind) | WW_MUTEX_ADAPTIVE);                                                         \
-        SAME_SCOPES((kind) | WW_MUTEX_THROUGHPUT);                                                       \
-        SAME_SCOPES((kind) | WW_MUTEX_WAIT_WAKE);                                                        \
-        SAME_SCOPES((kind) | WW_MUTEX_PRIO_INHERIT);                                                     \
+#define SAME_FLAVOURS(kind)                          \
+    do {                                             \
+        SAME_SCOPES((kind) | WW_MUTEX_ADAPTIVE);     \
+        SAME_SCOPES((kind) | WW_MUTEX_THROUGHPUT);   \
+        SAME_SCOPES((kind) | WW_MUTEX_WAIT_WAKE);    \
+        SAME_SCOPES((kind) | WW_MUTEX_PRIO_INHERIT); \
     } while (0)
     SAME_FLAVOURS(WW_MUTEX_NORMAL);
     SAME_FLAVOURS(WW_MUTEX_RECURSIVE);

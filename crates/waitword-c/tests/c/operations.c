@@ -221,7 +221,8 @@ static void changes(unsigned flags)
     GIVES(true, load(c, size) == any);
     GIVES(0, ww_futex_wake_op(a, 1, c, 1, WW_OP_ADD, 1, WW_OP_CMP_LT, 0, flags));
     GIVES(0, load(c, size));
-    GIVES(0, ww_futex_wake_op(a, 1, c, 1, WW_OP_OR | WW_OP_ARG_SHIFT, last_bit, WW_OP_CMP_GE, 0, flags));
+    GIVES(0, ww_futex_wake_op(a, 1, c, 1, WW_OP_OR | WW_OP_ARG_SHIFT, last_bit, WW_OP_CMP_GE, 0,
+                              flags));
     GIVES(true, load(c, size) == top);
     GIVES(0, ww_futex_wake_op(a, 1, c, 1, WW_OP_XOR, top | 1, WW_OP_CMP_LE, 0, flags));
     GIVES(1, load(c, size));
@@ -323,7 +324,7 @@ static void settings(void)
 {
     errno = 77;
     long woken = ww_futex_wake(a, WW_MASK_U8, 1, WW_SIZE_U8);
-    check(__LINE__, "a wake of nobody", 0, woken, errno);
+    check(__LINE__, "a wake without waiters", 0, woken, errno);
     check(__LINE__, "errno after success", 77, errno, errno);
     GIVES(WW_VERSION, ww_version());
     GIVES(true, ww_table_buckets() > 0); /* earlier tests have waited */

@@ -20,16 +20,13 @@ static bool inherits(void)
     return (flags & 0xf0) == WW_MUTEX_PRIO_INHERIT;
 }
 
-#define TIMED(time) ww_robust_mutex_timedlock(&counter->mutex, time)
-#define CLOCKED(clock, time) ww_robust_mutex_clocklock(&counter->mutex, clock, time)
-
 static void *is_held(void *unused)
 {
     ANSWERS(EBUSY, ww_robust_mutex_trylock(&counter->mutex));
     ANSWERS(EPERM, ww_robust_mutex_unlock(&counter->mutex));
     ANSWERS(EBUSY, ww_robust_mutex_destroy(&counter->mutex));
     ANSWERS(EINVAL, ww_robust_mutex_consistent(&counter->mutex));
-    TIMES_OUT(TIMED, CLOCKED);
+    TIMES_OUT(ww_robust_mutex_timedlock, ww_robust_mutex_clocklock, &counter->mutex);
     return unused;
 }
 
@@ -275,7 +272,8 @@ int main(void)
     ANSWERS(0, ww_cond_init(&counter->cond, WW_PROCESS_SHARED));
     static const unsigned kinds[] = {WW_MUTEX_NORMAL, WW_MUTEX_RECURSIVE, WW_MUTEX_ERRORCHECK};
     for (int i = 0; i < 12; i++) {
-        flags = kinds[i % 3] | (i / 3 % 2 ? WW_MUTEX_PRIO_INHERIT : 0) | (i / 6 ? WW_PROCESS_SHARED : 0);
+        flags = kinds[i % 3] | (i / 3 % 2 ? WW_MUTEX_PRIO_INHERIT : 0) |
+                (i / 6 ? WW_PROCESS_SHARED : 0);
         printf("flags %#x\n", flags);
         ANSWERS(0, ww_robust_mutex_init(&counter->mutex, flags));
         alone();

@@ -18,22 +18,15 @@ static void *is_written(void *unused)
     ANSWERS(EBUSY, ww_rwlock_tryrdlock(&pair->rwlock));
     ANSWERS(EBUSY, ww_rwlock_trywrlock(&pair->rwlock));
     ANSWERS(EBUSY, ww_rwlock_destroy(&pair->rwlock));
-#define TIMED(time) ww_rwlock_timedrdlock(&pair->rwlock, time)
-#define CLOCKED(clock, time) ww_rwlock_clockrdlock(&pair->rwlock, clock, time)
-    TIMES_OUT(TIMED, CLOCKED);
-#undef TIMED
-#undef CLOCKED
+    TIMES_OUT(ww_rwlock_timedrdlock, ww_rwlock_clockrdlock, &pair->rwlock);
     return unused;
 }
-
-#define TIMED(time) ww_rwlock_timedwrlock(&pair->rwlock, time)
-#define CLOCKED(clock, time) ww_rwlock_clockwrlock(&pair->rwlock, clock, time)
 
 static void *cannot_write(void *unused)
 {
     ANSWERS(EBUSY, ww_rwlock_trywrlock(&pair->rwlock));
     ANSWERS(EBUSY, ww_rwlock_destroy(&pair->rwlock));
-    TIMES_OUT(TIMED, CLOCKED);
+    TIMES_OUT(ww_rwlock_timedwrlock, ww_rwlock_clockwrlock, &pair->rwlock);
     return unused;
 }
 
@@ -91,8 +84,6 @@ static void alone(void)
     ANSWERS(EPERM, ww_rwlock_unlock(&pair->rwlock));
 }
 
-#undef TIMED
-#undef CLOCKED
 #define CLOCKED(clock, time) ww_rwlock_upgradable_clocklock(&pair->rwlock, clock, time)
 
 /* Run while another thread holds the lock upgradably. */

@@ -144,7 +144,8 @@ static void *takes_turns(void *argument)
 static void mutexes_and_condition_variables(void)
 {
     const unsigned kinds[] = {WW_MUTEX_NORMAL, WW_MUTEX_RECURSIVE, WW_MUTEX_ERRORCHECK};
-    const unsigned flavours[] = {WW_MUTEX_ADAPTIVE, WW_MUTEX_THROUGHPUT, WW_MUTEX_WAIT_WAKE, WW_MUTEX_PRIO_INHERIT};
+    const unsigned flavours[] = {WW_MUTEX_ADAPTIVE, WW_MUTEX_THROUGHPUT, WW_MUTEX_WAIT_WAKE,
+                                 WW_MUTEX_PRIO_INHERIT};
     for (int i = 0; i < 24; i++) {
         unsigned scope = i / 12 ? WW_PROCESS_SHARED : 0;
         struct counted *counted = make(sizeof *counted);
@@ -367,7 +368,8 @@ static void *passes(void *argument)
         /* Even: free. Odd: taken. */
         for (;;) {
             uint64_t even = __atomic_load_n(&passed->word, __ATOMIC_RELAXED) & ~1ull;
-            if (__atomic_compare_exchange_n(&passed->word, &even, even | 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            if (__atomic_compare_exchange_n(&passed->word, &even, even | 1, false, __ATOMIC_ACQUIRE,
+                                            __ATOMIC_RELAXED))
                 break;
             if (even & 1)
                 ww_futex_wait(&passed->word, even, WW_MASK_U64, WW_SIZE_U64 | WW_PRIVATE, NULL, 0);

@@ -1,5 +1,5 @@
-/* ww_sem_t, ww_barrier_t, ww_latch_t, ww_event_t, ww_auto_event_t, ww_once_t: every function, every
- * error, both scopes. */
+/* ww_sem_t, ww_barrier_t, ww_latch_t, ww_event_t, ww_auto_event_t: every function, every error,
+ * both scopes. */
 #define _GNU_SOURCE
 
 #include "threads.h"
@@ -17,11 +17,11 @@ static struct {
 } * all;
 
 /* init and the static initialiser make the same object. */
-#define IS_MADE_AS(object, type, ...)                                                                    \
-    do {                                                                                                 \
-        static const type made_ = __VA_ARGS__;                                                           \
-        GIVES(sizeof made_, sizeof *(object));                                                           \
-        GIVES(0, memcmp(&made_, object, sizeof made_));                                                  \
+#define IS_MADE_AS(object, type, ...)                   \
+    do {                                                \
+        static const type made_ = __VA_ARGS__;          \
+        GIVES(sizeof made_, sizeof *(object));          \
+        GIVES(0, memcmp(&made_, object, sizeof made_)); \
     } while (0)
 
 /* A misaligned pointer. */
@@ -66,11 +66,8 @@ static void sem_signals(unsigned scope)
 
 static void *take_many(void *count)
 {
-    struct timespec late = never(CLOCK_MONOTONIC), late_realtime = never(CLOCK_REALTIME);
     for (intptr_t i = 0; i < (intptr_t)count; i++) {
-        int error = i % 3 == 0   ? ww_sem_wait(&all->sem)
-                    : i % 3 == 1 ? ww_sem_timedwait(&all->sem, &late_realtime)
-                                 : ww_sem_clockwait(&all->sem, CLOCK_MONOTONIC, &late);
+        int error = WAIT_BY(i % 3, ww_sem, &all->sem);
         if (error)
             ANSWERS(0, error);
     }
@@ -89,11 +86,7 @@ static void sem(unsigned scope)
     ANSWERS(0, ww_sem_timedwait(&all->sem, &negative_ns)); /* not checked */
     ANSWERS(0, ww_sem_trywait(&all->sem));
     ANSWERS(EAGAIN, ww_sem_trywait(&all->sem));
-#define TIMED(time) ww_sem_timedwait(&all->sem, time)
-#define CLOCKED(clock, time) ww_sem_clockwait(&all->sem, clock, time)
-    TIMES_OUT(TIMED, CLOCKED);
-#undef TIMED
-#undef CLOCKED
+    TIMES_OUT(ww_sem_timedwait, ww_sem_clockwait, &all->sem);
     ANSWERS(0, ww_sem_post_many(&all->sem, 0));
     ANSWERS(EAGAIN, ww_sem_trywait(&all->sem));
     pthread_t thread = start(post, NULL);
@@ -149,12 +142,9 @@ static int arrived[ROUNDS], serial[ROUNDS];
 
 static void *meet(void *unused)
 {
-    struct timespec late = never(CLOCK_MONOTONIC), late_realtime = never(CLOCK_REALTIME);
     for (int i = 0; i < ROUNDS; i++) {
         __atomic_fetch_add(&arrived[i], 1, __ATOMIC_RELAXED);
-        int result = i % 3 == 0   ? ww_barrier_wait(&all->barrier)
-                     : i % 3 == 1 ? ww_barrier_timedwait(&all->barrier, &late_realtime)
-                                  : ww_barrier_clockwait(&all->barrier, CLOCK_MONOTONIC, &late);
+        int result = WAIT_BY(i % 3, ww_barrier, &all->barrier);
         if (result == WW_BARRIER_SERIAL_THREAD)
             __atomic_fetch_add(&serial[i], 1, __ATOMIC_RELAXED);
         else if (result != 0)
@@ -179,11 +169,7 @@ static void barrier(unsigned scope)
         join(threads[i]);
     for (int i = 0; i < ROUNDS; i++)
         GIVES(1, serial[i]);
-#define TIMED(time) ww_barrier_timedwait(&all->barrier, time)
-#define CLOCKED(clock, time) ww_barrier_clockwait(&all->barrier, clock, time)
-    TIMES_OUT(TIMED, CLOCKED);
-#undef TIMED
-#undef CLOCKED
+    TIMES_OUT(ww_barrier_timedwait, ww_barrier_clockwait, &all->barrier);
     ANSWERS(0, ww_barrier_destroy(&all->barrier)); /* a thread that timed out has not arrived */
     ANSWERS(0, ww_barrier_init(&all->barrier, scope, 1));
     ANSWERS(WW_BARRIER_SERIAL_THREAD, ww_barrier_wait(&all->barrier));
@@ -232,13 +218,10 @@ static void barrier_bad_input(void)
 
 static void *await_latch(void *number)
 {
-    struct timespec late = never(CLOCK_MONOTONIC), late_realtime = never(CLOCK_REALTIME);
-    switch ((intptr_t)number) {
-    case 0: ANSWERS(0, ww_latch_wait(&all->latch)); break;
-    case 1: ANSWERS(0, ww_latch_timedwait(&all->latch, &late_realtime)); break;
-    case 2: ANSWERS(0, ww_latch_clockwait(&all->latch, CLOCK_MONOTONIC, &late)); break;
-    default: ANSWERS(0, ww_latch_arrive_and_wait(&all->latch));
-    }
+    if ((intptr_t)number < 3)
+        ANSWERS(0, WAIT_BY((intptr_t)number, ww_latch, &all->latch));
+    else
+        ANSWERS(0, ww_latch_arrive_and_wait(&all->latch));
     ANSWERS(0, ww_latch_trywait(&all->latch));
     return NULL;
 }
@@ -249,11 +232,7 @@ static void latch(unsigned scope)
     if (!scope)
         IS_MADE_AS(&all->latch, ww_latch_t, WW_LATCH_INITIALIZER(5));
     ANSWERS(EAGAIN, ww_latch_trywait(&all->latch));
-#define TIMED(time) ww_latch_timedwait(&all->latch, time)
-#define CLOCKED(clock, time) ww_latch_clockwait(&all->latch, clock, time)
-    TIMES_OUT(TIMED, CLOCKED);
-#undef TIMED
-#undef CLOCKED
+    TIMES_OUT(ww_latch_timedwait, ww_latch_clockwait, &all->latch);
     ANSWERS(EINVAL, ww_latch_count_down(&all->latch, 6));
     ANSWERS(0, ww_latch_count_down(&all->latch, 0));
     ANSWERS(0, ww_latch_count_down(&all->latch, 2));
@@ -293,12 +272,7 @@ static void latch_bad_input(void)
 
 static void *await_event(void *number)
 {
-    struct timespec late = never(CLOCK_MONOTONIC), late_realtime = never(CLOCK_REALTIME);
-    switch ((intptr_t)number) {
-    case 0: ANSWERS(0, ww_event_wait(&all->event)); break;
-    case 1: ANSWERS(0, ww_event_timedwait(&all->event, &late_realtime)); break;
-    default: ANSWERS(0, ww_event_clockwait(&all->event, CLOCK_MONOTONIC, &late));
-    }
+    ANSWERS(0, WAIT_BY((intptr_t)number, ww_event, &all->event));
     return NULL;
 }
 
@@ -308,11 +282,7 @@ static void event(unsigned scope)
     if (!scope)
         IS_MADE_AS(&all->event, ww_event_t, WW_EVENT_INITIALIZER);
     ANSWERS(EAGAIN, ww_event_trywait(&all->event));
-#define TIMED(time) ww_event_timedwait(&all->event, time)
-#define CLOCKED(clock, time) ww_event_clockwait(&all->event, clock, time)
-    TIMES_OUT(TIMED, CLOCKED);
-#undef TIMED
-#undef CLOCKED
+    TIMES_OUT(ww_event_timedwait, ww_event_clockwait, &all->event);
     pthread_t threads[3];
     for (intptr_t i = 0; i < 3; i++)
         threads[i] = start(await_event, (void *)i);
@@ -332,12 +302,7 @@ static void event(unsigned scope)
 
 static void *await_auto_event(void *number)
 {
-    struct timespec late = never(CLOCK_MONOTONIC), late_realtime = never(CLOCK_REALTIME);
-    switch ((intptr_t)number) {
-    case 0: ANSWERS(0, ww_auto_event_wait(&all->auto_event)); break;
-    case 1: ANSWERS(0, ww_auto_event_timedwait(&all->auto_event, &late_realtime)); break;
-    default: ANSWERS(0, ww_auto_event_clockwait(&all->auto_event, CLOCK_MONOTONIC, &late));
-    }
+    ANSWERS(0, WAIT_BY((intptr_t)number, ww_auto_event, &all->auto_event));
     __atomic_fetch_add(&all->counts[0], 1, __ATOMIC_SEQ_CST);
     return NULL;
 }
@@ -348,11 +313,7 @@ static void auto_event(unsigned scope)
     if (!scope)
         IS_MADE_AS(&all->auto_event, ww_auto_event_t, WW_AUTO_EVENT_INITIALIZER);
     ANSWERS(EAGAIN, ww_auto_event_trywait(&all->auto_event));
-#define TIMED(time) ww_auto_event_timedwait(&all->auto_event, time)
-#define CLOCKED(clock, time) ww_auto_event_clockwait(&all->auto_event, clock, time)
-    TIMES_OUT(TIMED, CLOCKED);
-#undef TIMED
-#undef CLOCKED
+    TIMES_OUT(ww_auto_event_timedwait, ww_auto_event_clockwait, &all->auto_event);
     all->counts[0] = 0;
     pthread_t threads[3];
     for (intptr_t i = 0; i < 3; i++)
@@ -401,65 +362,6 @@ static void event_bad_input(void)
     ANSWERS(EINVAL, ww_auto_event_trywait(NULL));
     ANSWERS(EINVAL, ww_auto_event_timedwait(NULL, &past));
     ANSWERS(EINVAL, ww_auto_event_clockwait(NULL, CLOCK_MONOTONIC, &past));
-}
-
-/* Once. */
-
-static ww_once_t once_plain = WW_ONCE_INIT, once_with, once_left;
-static int times_plain, times_with, times_left;
-
-static void routine(void)
-{
-    usleep(1000);
-    times_plain++;
-}
-
-static void routine_with(void *argument)
-{
-    times_with += *(int *)argument;
-}
-
-static void *call_once(void *number)
-{
-    ANSWERS(0, ww_once(&once_plain, routine));
-    GIVES(1, times_plain);
-    ANSWERS(0, ww_once_call(&once_with, routine_with, number));
-    return NULL;
-}
-
-/* If a thread ends inside the routine, the routine counts as not called. */
-static void leave(void)
-{
-    if (times_left++ == 0)
-        pthread_exit(NULL);
-}
-
-static void *call_and_leave(void *unused)
-{
-    ww_once(&once_left, leave);
-    return unused;
-}
-
-static void once(void)
-{
-    pthread_t threads[THREADS];
-    int numbers[THREADS] = {7, 7, 7, 7};
-    for (int i = 0; i < THREADS; i++)
-        threads[i] = start(call_once, &numbers[i]);
-    for (int i = 0; i < THREADS; i++)
-        join(threads[i]);
-    GIVES(1, times_plain);
-    GIVES(7, times_with);
-    elsewhere(call_and_leave, NULL);
-    GIVES(1, times_left);
-    elsewhere(call_and_leave, NULL);
-    elsewhere(call_and_leave, NULL);
-    GIVES(2, times_left);
-    ANSWERS(EINVAL, ww_once(NULL, routine));
-    ANSWERS(EINVAL, ww_once(ODD(&once_plain), routine));
-    ANSWERS(EINVAL, ww_once(&once_plain, NULL));
-    ANSWERS(EINVAL, ww_once_call(NULL, routine_with, NULL));
-    ANSWERS(EINVAL, ww_once_call(&once_with, NULL, NULL));
 }
 
 /* Two processes wait for each other on each type of object. */
@@ -520,8 +422,6 @@ int main(void)
         auto_event(scope);
     }
     barrier_busy();
-    printf("once\n");
-    once();
     printf("between processes\n");
     between_processes();
     return report("small_locks");

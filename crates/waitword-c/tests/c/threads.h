@@ -109,29 +109,44 @@ static inline struct timespec never(int clock)
 }
 
 /* For a call that must wait: every invalid time, on every clock, and a time that comes soon.
- * TIMED(time) is the timed form of the call, CLOCKED(clock, time) the form with a clock. */
-#define TIMES_OUT(TIMED, CLOCKED)                                                                        \
-    do {                                                                                                 \
-        ANSWERS(ETIMEDOUT, TIMED(&past));                                                                \
-        ANSWERS(ETIMEDOUT, TIMED(&before_zero));                                                         \
-        ANSWERS(EINVAL, TIMED(&too_many_ns));                                                            \
-        ANSWERS(EINVAL, TIMED(&negative_ns));                                                            \
-        ANSWERS(EINVAL, TIMED(NULL));                                                                    \
-        ANSWERS(EINVAL, CLOCKED(CLOCK_PROCESS_CPUTIME_ID, &past));                                       \
-        ANSWERS(EINVAL, CLOCKED(-1, &past));                                                             \
-        for (int clock_ = 0; clock_ < 2; clock_++) {                                                     \
-            struct timespec soon_ = in_ms(clocks[clock_], 2);                                            \
-            ANSWERS(ETIMEDOUT, CLOCKED(clocks[clock_], &soon_));                                         \
-            GIVES(true, has_come(clocks[clock_], soon_));                                                \
-            ANSWERS(ETIMEDOUT, CLOCKED(clocks[clock_], &past));                                          \
-            ANSWERS(ETIMEDOUT, CLOCKED(clocks[clock_], &before_zero));                                   \
-            ANSWERS(EINVAL, CLOCKED(clocks[clock_], &negative_ns));                                      \
-            ANSWERS(EINVAL, CLOCKED(clocks[clock_], &too_many_ns));                                      \
-            ANSWERS(EINVAL, CLOCKED(clocks[clock_], NULL));                                              \
-        }                                                                                                \
-        struct timespec soon_ = in_ms(CLOCK_REALTIME, 2);                                                \
-        ANSWERS(ETIMEDOUT, TIMED(&soon_));                                                               \
-        GIVES(true, has_come(CLOCK_REALTIME, soon_));                                                    \
+ * TIMED(objects, time) is the timed form of the call, CLOCKED(objects, clock, time) the form with a
+ * clock. */
+#define TIMES_OUT_AT(TIMED, CLOCKED, ...)                                           \
+    do {                                                                            \
+        ANSWERS(ETIMEDOUT, TIMED(__VA_ARGS__, &past));                              \
+        ANSWERS(ETIMEDOUT, TIMED(__VA_ARGS__, &before_zero));                       \
+        ANSWERS(EINVAL, TIMED(__VA_ARGS__, &too_many_ns));                          \
+        ANSWERS(EINVAL, TIMED(__VA_ARGS__, &negative_ns));                          \
+        ANSWERS(EINVAL, CLOCKED(__VA_ARGS__, CLOCK_PROCESS_CPUTIME_ID, &past));     \
+        ANSWERS(EINVAL, CLOCKED(__VA_ARGS__, -1, &past));                           \
+        for (int clock_ = 0; clock_ < 2; clock_++) {                                \
+            struct timespec soon_ = in_ms(clocks[clock_], 2);                       \
+            ANSWERS(ETIMEDOUT, CLOCKED(__VA_ARGS__, clocks[clock_], &soon_));       \
+            GIVES(true, has_come(clocks[clock_], soon_));                           \
+            ANSWERS(ETIMEDOUT, CLOCKED(__VA_ARGS__, clocks[clock_], &past));        \
+            ANSWERS(ETIMEDOUT, CLOCKED(__VA_ARGS__, clocks[clock_], &before_zero)); \
+            ANSWERS(EINVAL, CLOCKED(__VA_ARGS__, clocks[clock_], &negative_ns));    \
+            ANSWERS(EINVAL, CLOCKED(__VA_ARGS__, clocks[clock_], &too_many_ns));    \
+        }                                                                           \
+        struct timespec soon_ = in_ms(CLOCK_REALTIME, 2);                           \
+        ANSWERS(ETIMEDOUT, TIMED(__VA_ARGS__, &soon_));                             \
+        GIVES(true, has_come(CLOCK_REALTIME, soon_));                               \
     } while (0)
+
+/* The same, and no time. */
+#define TIMES_OUT(TIMED, CLOCKED, ...)                                \
+    do {                                                              \
+        TIMES_OUT_AT(TIMED, CLOCKED, __VA_ARGS__);                    \
+        ANSWERS(EINVAL, TIMED(__VA_ARGS__, NULL));                    \
+        ANSWERS(EINVAL, CLOCKED(__VA_ARGS__, CLOCK_REALTIME, NULL));  \
+        ANSWERS(EINVAL, CLOCKED(__VA_ARGS__, CLOCK_MONOTONIC, NULL)); \
+    } while (0)
+
+/* A wait without a time limit, with one, or with one on a clock. */
+#define WAIT_BY(way, type, object)                                                       \
+    ((way) == 0   ? type##_wait(object)                                                  \
+     : (way) == 1 ? type##_timedwait(object, (struct timespec[]){never(CLOCK_REALTIME)}) \
+                  : type##_clockwait(object, CLOCK_MONOTONIC,                            \
+                                     (struct timespec[]){never(CLOCK_MONOTONIC)}))
 
 #endif

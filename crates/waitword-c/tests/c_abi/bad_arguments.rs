@@ -4,8 +4,8 @@
 //!
 //! The test parses the header, so no function can be forgotten. The types and names of a function's
 //! parameters determine its cases (`cases.rs`), and a parameter of an unknown kind fails the test.
-//! Each call is made in a child process with a time limit (`support/harm.rs`), on objects between
-//! inaccessible pages (`support/arena.rs`).
+//! Each call is made in a child process with a time limit (`harm.rs` of the test kit), on objects
+//! between inaccessible pages (`arena.rs` there).
 //!
 //! | case | required result |
 //! |---|---|
@@ -21,14 +21,10 @@
 //! test shows, but the library does not promise, that random objects do no harm, except as listed
 //! in `UNDEFINED`.
 
-#[path = "../../../waitword/tests/support/arena.rs"]
-mod arena;
 #[path = "bad_arguments/cases.rs"]
 mod cases;
 #[path = "bad_arguments/child.rs"]
 mod child;
-#[path = "../../../waitword/tests/support/harm.rs"]
-mod harm;
 #[path = "bad_arguments/header.rs"]
 mod header;
 #[path = "bad_arguments/library.rs"]
@@ -39,12 +35,12 @@ mod values;
 use crate::installed::{Language, package, prefix};
 use crate::{scratch, watchdog};
 use cases::{Case, Expect};
-use harm::Outcome;
 use header::Function;
 use library::Library;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
+use waitword_testkit::{arena, harm, harm::Outcome};
 
 /// The functions that may misbehave with an invalid object, and why that is left undefined.
 const UNDEFINED: [(&str, &str); 0] = [];
@@ -77,12 +73,7 @@ fn every_function_survives_every_bad_argument() {
         .map(|function| &function.name)
         .collect();
     assert!(untried.is_empty(), "nothing was tried of {untried:?}");
-    assert!(
-        wrong.is_empty(),
-        "{} wrong:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// Makes the calls. Returns a line for each wrong result.
@@ -96,20 +87,12 @@ fn wrong(library: &Library, cases: &[Case<'_>]) -> Vec<String> {
 
 /// Describes what is wrong with an outcome, if anything.
 fn defect(case: &Case<'_>, outcome: &Outcome) -> Option<String> {
-    let is_undefined = || {
-        UNDEFINED
-            .iter()
-            .any(|(name, _)| *name == case.function.name)
-    };
+    let is_undefined = || UNDEFINED.iter().any(|(name, _)| *name == case.function.name);
     match outcome {
         Outcome::Crashed(signal) => (!is_undefined()).then(|| format!("signal {signal}")),
         Outcome::Hung => (!case.may_wait).then(|| "hangs".to_owned()),
         Outcome::TouchedOthers => Some("memory beside the object was written".to_owned()),
-        Outcome::Answered {
-            answer,
-            errno,
-            changed,
-        } => {
+        Outcome::Answered { answer, errno, changed } => {
             let error = case.function.error_of(*answer, *errno);
             match &case.expect {
                 Expect::Anything => (!case.function.is_answer(*answer))
@@ -134,12 +117,7 @@ fn planted_defects_are_found() {
     // The defect, the function, the case, and the expected report.
     let defects = [
         ("WRITES_BEHIND", "ww_rwlock_tryrdlock", "Busy", "signal 11"),
-        (
-            "WRITES_BEFORE",
-            "ww_rwlock_tryrdlock",
-            "Busy",
-            "memory beside the object was written",
-        ),
+        ("WRITES_BEFORE", "ww_rwlock_tryrdlock", "Busy", "memory beside the object was written"),
         (
             "WRITES_REFUSED",
             "ww_rwlock_clockrdlock",
@@ -147,18 +125,8 @@ fn planted_defects_are_found() {
             "refused, but the object was written to",
         ),
         ("HANGS", "ww_sem_trywait", "Busy", "hangs"),
-        (
-            "ANSWERS",
-            "ww_mutex_trylock",
-            "Null",
-            "error 22 was expected; the answer is 0",
-        ),
-        (
-            "ANSWERS_ODDLY",
-            "ww_mutex_trylock",
-            "Busy",
-            "is no answer of such a function",
-        ),
+        ("ANSWERS", "ww_mutex_trylock", "Null", "error 22 was expected; the answer is 0"),
+        ("ANSWERS_ODDLY", "ww_mutex_trylock", "Busy", "is no answer of such a function"),
     ];
     for (defect, name, argument, said) in defects {
         let library = Library::open(&planted(defect));
@@ -168,10 +136,7 @@ fn planted_defects_are_found() {
         cases.retain(|case| case.to_string().contains(argument));
         cases.truncate(1);
         let wrong = wrong(&library, &cases);
-        assert!(
-            wrong.len() == 1 && wrong[0].contains(said),
-            "{defect}: {wrong:?}"
-        );
+        assert!(wrong.len() == 1 && wrong[0].contains(said), "{defect}: {wrong:?}");
     }
 }
 
@@ -181,14 +146,7 @@ fn planted(defect: &str) -> PathBuf {
     let library = scratch::folder().join(format!("libplanted_{defect}.so"));
     let mut compiler = Command::new(Language::C.compiler());
     compiler
-        .args([
-            "-O2",
-            "-Wall",
-            "-Werror",
-            "-shared",
-            "-fPIC",
-            "-Wl,--no-as-needed",
-        ])
+        .args(["-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-Wl,--no-as-needed"])
         .arg(format!("-D{defect}"))
         .arg("-I")
         .arg(package().join("include"))

@@ -20,22 +20,12 @@ const OPERATIONS: [&str; 9] = [
 
 #[test]
 fn the_first_operation_of_a_process_may_be_in_such_a_thread() {
-    let loader = link(
-        &compile(&package().join("tests/c/load.c"), "gnu11", &[]),
-        Linking::Dynamic,
-    );
+    let loader = link(&compile(&package().join("tests/c/load.c"), "gnu11", &[]), Linking::Dynamic);
     for linking in [Linking::Dynamic, Linking::Archive] {
         let library = scratch::folder().join(format!("constructor-{linking:?}.so"));
         let mut compiler = Command::new(Language::C.compiler());
         compiler
-            .args([
-                "-std=gnu11",
-                "-O2",
-                "-Wall",
-                "-Wextra",
-                "-Werror",
-                "-pthread",
-            ])
+            .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread"])
             .args(["-shared", "-fPIC"])
             .args(pkg_config::ask(&["--cflags"]))
             .arg("-o")

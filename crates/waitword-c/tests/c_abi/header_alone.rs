@@ -139,9 +139,6 @@ fn the_cpp_header_says_what_it_needs() {
     if Language::Cpp.is_here() {
         let mut command = check(Language::Cpp, "c++14", "#include <waitword.hpp>\n", &[]);
         let (success, output) = watchdog::run_either_way(&mut command, watchdog::BUILD);
-        assert!(
-            !success && output.contains("waitword.hpp needs C++17"),
-            "{output}"
-        );
+        assert!(!success && output.contains("waitword.hpp needs C++17"), "{output}");
     }
 }

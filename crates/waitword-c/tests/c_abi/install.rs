@@ -64,10 +64,7 @@ fn everything_is_installed_and_nothing_else() {
 #[test]
 fn the_library_has_a_soname_and_stays_loaded() {
     let dynamic = ask("readelf", &["--dynamic", "--wide"]);
-    assert!(
-        dynamic.contains(&format!("[libwaitword.so.{MAJOR}]")),
-        "{dynamic}"
-    );
+    assert!(dynamic.contains(&format!("[libwaitword.so.{MAJOR}]")), "{dynamic}");
     assert!(dynamic.contains("NODELETE"), "{dynamic}");
 }
 
@@ -105,10 +102,7 @@ fn the_library_asks_the_dynamic_loader_for_nothing_while_it_runs() {
 fn into_a_package_and_out_again() {
     let destdir = scratch::folder().join("package root");
     let arguments = ["--prefix=/opt/ww", "--destdir"];
-    watchdog::run(
-        install_script().args(arguments).arg(&destdir),
-        watchdog::BUILD,
-    );
+    watchdog::run(install_script().args(arguments).arg(&destdir), watchdog::BUILD);
     assert_eq!(files_below(&destdir.join("opt/ww")), expected_files());
     let pc = destdir.join("opt/ww/lib/pkgconfig/waitword.pc");
     let pc = std::fs::read_to_string(pc).expect("installed");
@@ -125,21 +119,12 @@ fn into_a_package_and_out_again() {
 fn wrong_arguments_are_refused_before_anything_is_built() {
     for (arguments, complaint) in [
         (&["--prefix"][..], "--prefix needs a directory"),
-        (
-            &["--prefix", "here"],
-            "--prefix must be an absolute path, not 'here'",
-        ),
+        (&["--prefix", "here"], "--prefix must be an absolute path, not 'here'"),
         (&["--perfix=/tmp"], "unknown argument: --perfix=/tmp"),
-        (
-            &["--prefix=/proc/version/x"],
-            "/proc/version is not a directory",
-        ),
+        (&["--prefix=/proc/version/x"], "/proc/version is not a directory"),
     ] {
         let (success, output) = run_either_way(install_script().args(arguments), watchdog::PROGRAM);
-        assert!(
-            !success && output.contains(complaint),
-            "{arguments:?}: {output}"
-        );
+        assert!(!success && output.contains(complaint), "{arguments:?}: {output}");
         assert!(!output.contains("Compiling"), "{output}");
     }
 }

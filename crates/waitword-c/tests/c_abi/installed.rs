@@ -52,10 +52,8 @@ pub(crate) fn is_installed(command: &str, what: &str) -> bool {
     let found = Command::new(command).arg("--version").output().is_ok();
     if !found && MISSED.lock().unwrap().insert(command.to_owned()) {
         // Bypasses the test harness, which would capture the message.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED the test of {what}: there is no `{command}` here"
-        );
+        let _ =
+            writeln!(std::io::stderr(), "SKIPPED the test of {what}: there is no `{command}` here");
     }
     found
 }
@@ -69,10 +67,7 @@ pub(crate) fn package() -> &'static Path {
 pub(crate) fn install_script() -> Command {
     let mut command = Command::new(package().join("../../install.sh"));
     command
-        .env(
-            "CARGO_TARGET_DIR",
-            Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_abi_build"),
-        )
+        .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_abi_build"))
         .env_remove("CARGO_BUILD_TARGET")
         // Set by cargo, for the libraries that the test itself is linked with.
         .env_remove("LD_LIBRARY_PATH");
@@ -106,21 +101,14 @@ pub(crate) fn compile(source: &Path, standard: &str, flags: &[&str]) -> Object {
         Some("cpp") => Language::Cpp,
         _ => panic!("{} is neither C nor C++", source.display()),
     };
-    let name = source
-        .file_stem()
-        .and_then(|name| name.to_str())
-        .expect("a plain name");
+    let name = source.file_stem().and_then(|name| name.to_str()).expect("a plain name");
     let path = scratch::folder().join(format!("{name}-{standard}.o"));
     let mut command = Command::new(language.compiler());
     command
         .arg(format!("-std={standard}"))
         .args(["-Wall", "-Wextra", "-Werror", "-pthread", "-c"])
         // For templates this halves the time.
-        .arg(if language == Language::C {
-            "-O2"
-        } else {
-            "-O1"
-        })
+        .arg(if language == Language::C { "-O2" } else { "-O1" })
         .args(pkg_config::ask(&["--cflags"]))
         .args(flags)
         .arg("-o")
@@ -134,11 +122,7 @@ pub(crate) fn compile(source: &Path, standard: &str, flags: &[&str]) -> Object {
 pub(crate) fn link(object: &Object, linking: Linking) -> PathBuf {
     let program = object.path.with_extension(format!("{linking:?}"));
     let mut command = Command::new(object.language.compiler());
-    command
-        .arg("-pthread")
-        .arg("-o")
-        .arg(&program)
-        .arg(&object.path);
+    command.arg("-pthread").arg("-o").arg(&program).arg(&object.path);
     if linking == Linking::Static {
         command.arg("-static");
     }

@@ -11,11 +11,7 @@ fn compiles_and_runs_as(source: &str, standard: &str, flags: &[&str], linkings: 
     let object = compile(&source, standard, flags);
     for &linking in linkings {
         let output = run(&link(&object, linking));
-        assert!(
-            !output.is_empty(),
-            "{} says nothing ({linking:?})",
-            source.display()
-        );
+        assert!(!output.is_empty(), "{} says nothing ({linking:?})", source.display());
         print!("{output}");
     }
 }
@@ -58,8 +54,13 @@ fn reader_writer_locks() {
 }
 
 #[test]
-fn semaphores_barriers_latches_events_and_once() {
+fn semaphores_barriers_latches_and_events() {
     compiles_and_runs("tests/c/small_locks.c");
+}
+
+#[test]
+fn once() {
+    compiles_and_runs("tests/c/once.c");
 }
 
 #[test]
@@ -80,8 +81,18 @@ fn the_standard_s_requirements() {
 }
 
 #[test]
-fn locks_in_cpp() {
-    compiles_and_runs_in_cpp("tests/cpp/locks.cpp");
+fn mutexes_in_cpp() {
+    compiles_and_runs_in_cpp("tests/cpp/mutexes.cpp");
+}
+
+#[test]
+fn condition_variables_in_cpp() {
+    compiles_and_runs_in_cpp("tests/cpp/conditions.cpp");
+}
+
+#[test]
+fn small_locks_in_cpp() {
+    compiles_and_runs_in_cpp("tests/cpp/small_locks.cpp");
 }
 
 #[test]

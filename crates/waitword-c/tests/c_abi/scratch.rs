@@ -10,10 +10,7 @@ pub(crate) fn folder() -> &'static Path {
     FOLDER.get_or_init(|| {
         let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_abi");
         std::fs::create_dir_all(&all).expect("a writable target directory");
-        for old in std::fs::read_dir(&all)
-            .expect("a readable folder")
-            .flatten()
-        {
+        for old in std::fs::read_dir(&all).expect("a readable folder").flatten() {
             if !Path::new("/proc").join(old.file_name()).exists() {
                 let _ = std::fs::remove_dir_all(old.path());
             }

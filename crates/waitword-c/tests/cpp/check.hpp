@@ -24,15 +24,15 @@ inline void check(int line, const char *what, bool holds)
 #define CHECK(what) check(__LINE__, #what, static_cast<bool>(what))
 
 // The statement throws std::system_error with this std::errc.
-#define THROWS(error, ...)                                                                               \
-    do {                                                                                                 \
-        bool thrown_ = false;                                                                            \
-        try {                                                                                            \
-            __VA_ARGS__;                                                                                 \
-        } catch (const std::system_error &e) {                                                           \
-            thrown_ = e.code() == std::errc::error;                                                      \
-        }                                                                                                \
-        check(__LINE__, #__VA_ARGS__ " throws " #error, thrown_);                                        \
+#define THROWS(error, ...)                                        \
+    do {                                                          \
+        bool thrown_ = false;                                     \
+        try {                                                     \
+            __VA_ARGS__;                                          \
+        } catch (const std::system_error &e) {                    \
+            thrown_ = e.code() == std::errc::error;               \
+        }                                                         \
+        check(__LINE__, #__VA_ARGS__ " throws " #error, thrown_); \
     } while (0)
 
 inline int report(const char *name)

@@ -36,7 +36,8 @@ template <class T> struct is_timed_lockable : is_lockable<T> {
     static_assert(std::is_same_v<decltype(declval<T &>().try_lock_for(1ms)), bool>);
     static_assert(std::is_same_v<decltype(declval<T &>().try_lock_for(1.5s)), bool>);
     static_assert(std::is_same_v<decltype(declval<T &>().try_lock_until(steady_time())), bool>);
-    static_assert(std::is_same_v<decltype(declval<T &>().try_lock_until(seconds_of_system())), bool>);
+    static_assert(
+        std::is_same_v<decltype(declval<T &>().try_lock_until(seconds_of_system())), bool>);
 };
 
 template <class T> struct is_shared_lockable : is_lockable<T> {
@@ -47,7 +48,8 @@ template <class T> struct is_shared_lockable : is_lockable<T> {
 
 template <class T> struct is_shared_timed_lockable : is_shared_lockable<T>, is_timed_lockable<T> {
     static_assert(std::is_same_v<decltype(declval<T &>().try_lock_shared_for(1h)), bool>);
-    static_assert(std::is_same_v<decltype(declval<T &>().try_lock_shared_until(steady_time())), bool>);
+    static_assert(
+        std::is_same_v<decltype(declval<T &>().try_lock_shared_until(steady_time())), bool>);
 };
 
 template struct is_a_plain_lock<waitword::mutex, 8>;
@@ -109,7 +111,8 @@ CONSTANT waitword::once_flag a_flag;
 
 int main()
 {
-    (void)a_recursive_mutex, (void)a_condition, (void)another_condition, (void)a_barrier, (void)a_flag;
+    (void)a_recursive_mutex, (void)a_condition, (void)another_condition, (void)a_barrier,
+        (void)a_flag;
     (void)a_latch, (void)a_semaphore;
     std::scoped_lock all(a_mutex, another_mutex, a_shared_mutex, another_shared_mutex);
     std::printf("requirements: met in C++ %ld\n", __cplusplus);

@@ -2,7 +2,7 @@
 //! this library.
 
 /// No call is ever to be left.
-pub(crate) fn go() {}
+pub(crate) fn depart() {}
 
 /// An exception that a handler lets out of a call ends the process.
 pub(crate) fn boundary() {}

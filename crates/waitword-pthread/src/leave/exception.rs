@@ -11,8 +11,8 @@
 //!                         4. it is raised again from here
 //! ```
 
-use super::{Wish, put_off_end, way_back};
-use crate::call;
+use super::way_back::{Departure, WayBack, defer_end, never, way_back};
+use crate::thread::current_call;
 use core::arch::asm;
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::transmute;
@@ -88,7 +88,7 @@ extern "C" fn personality(
     const FRAME: usize = 1024;
     // SAFETY: the unwinder's own context, for this call.
     let at = unsafe { libgcc::_Unwind_GetCFA(context) };
-    let is_within = call::current().addr().wrapping_sub(at) < FRAME;
+    let is_within = current_call().addr().wrapping_sub(at) < FRAME;
     match actions & action::SEARCH_PHASE != 0 && is_within {
         true => reason::FATAL_PHASE1_ERROR,
         false => reason::CONTINUE_UNWIND,
@@ -98,7 +98,7 @@ extern "C" fn personality(
 /// No reachable frame catches the exception. If that is because a handler lets it out of a call,
 /// the call is left first, and this does not return.
 #[cold]
-fn put_off_exception(exception: *mut c_void) {
+fn defer_exception(exception: *mut c_void) {
     if way_back(|_| true).is_some() {
         // SAFETY: the unwinder has refused the exception, so the caller still owns it. `stop`
         // unwinds only the handler's frames. None of them catches: the search passed them.
@@ -117,9 +117,9 @@ extern "C-unwind" fn stop(
 ) -> c_int {
     // SAFETY: the unwinder's own context, for this call of `stop`.
     let at = unsafe { libgcc::_Unwind_GetCFA(context) };
-    let is_over = |way: super::Way<'_>| way.frame.begins_at(at);
+    let is_over = |way: WayBack| way.frame.begins_at(at);
     if actions & action::END_OF_STACK != 0 || way_back(|_| true).is_none_or(is_over) {
-        put_off_end(Wish::Exception(exception));
+        defer_end(Departure::Exception(exception));
         return reason::FATAL_PHASE2_ERROR;
     }
     reason::NONE
@@ -156,7 +156,7 @@ fn terminate(exception: *mut c_void) -> ! {
             transmute::<*mut c_void, extern "C-unwind" fn()>(terminate)();
         }
     }
-    super::never()
+    never()
 }
 
 /// `raise! { _Unwind_RaiseException }`: defines the function of this name.
@@ -168,8 +168,8 @@ macro_rules! raise {
         pub(super) unsafe extern "C-unwind" fn $name(exception: *mut c_void) -> c_int {
             // SAFETY: forwards this function's own contract.
             let refused = unsafe { libgcc::$name(exception) };
-            if !call::current().is_null() {
-                put_off_exception(exception);
+            if !current_call().is_null() {
+                defer_exception(exception);
             }
             refused
         }

@@ -89,11 +89,7 @@ impl Restorers {
 /// The address range of the alternate signal stack if the calling thread is on it, else an empty
 /// range.
 fn alternate_stack() -> core::ops::Range<usize> {
-    let mut stack = libc::stack_t {
-        ss_sp: null_mut(),
-        ss_flags: 0,
-        ss_size: 0,
-    };
+    let mut stack = libc::stack_t { ss_sp: null_mut(), ss_flags: 0, ss_size: 0 };
     // SAFETY: `stack` is a place for the result; nothing is changed.
     let answer = unsafe { libc::sigaltstack(core::ptr::null(), &raw mut stack) };
     if answer != 0 || stack.ss_flags & libc::SS_ONSTACK == 0 {
@@ -161,7 +157,7 @@ impl SignalFrame {
             if at + at::END > readable_until {
                 // Check the whole frame, page by page.
                 while at + at::END > readable_until {
-                    if !crate::syscall::can_be_read(readable_until) {
+                    if !crate::memory::can_be_read(readable_until) {
                         return None;
                     }
                     readable_until = (readable_until / PAGE + 1) * PAGE;
@@ -263,11 +259,7 @@ unsafe extern "C" {
 /// Removes from the calling thread's list the cleanup handlers whose frames are lost on the way
 /// back: those that a signal handler has pushed itself.
 pub(super) fn forget_cleanups_below(frame: &SignalFrame) {
-    let mut own = Cleanup {
-        jump: [0; 9],
-        previous: null_mut(),
-        rest: [null_mut(); 3],
-    };
+    let mut own = Cleanup { jump: [0; 9], previous: null_mut(), rest: [null_mut(); 3] };
     let alternate = alternate_stack();
     let here = (&raw const own).addr();
     let is_lost = |at: usize| alternate.contains(&at) || at >= here.min(frame.0) && at < frame.0;

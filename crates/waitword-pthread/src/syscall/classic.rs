@@ -1,9 +1,10 @@
 //! futex(2).
 
-use super::{Arguments, Errno, memory};
+use super::arguments::Arguments;
+use crate::memory;
 use core::ptr::with_exposed_provenance_mut;
-use waitword::abi_support::Interrupter;
-use waitword::raw::Timespec;
+use waitword::abi_support::{self, Interrupter};
+use waitword::raw::{Errno, Timespec};
 
 const WAIT: usize = 0;
 const WAKE: usize = 1;
@@ -27,6 +28,21 @@ fn operation(arguments: &Arguments) -> usize {
     arguments[1] as u32 as usize
 }
 
+/// All arguments, with their types: word, operation, value, time or second value, second word,
+/// third value.
+#[inline]
+fn typed(arguments: &Arguments) -> (*mut u32, i32, u32, usize, *mut u32, u32) {
+    let [word, _, value, time_or_value, second, third] = *arguments;
+    (
+        with_exposed_provenance_mut(word),
+        operation(arguments) as i32,
+        value as u32,
+        time_or_value,
+        with_exposed_provenance_mut(second),
+        third as u32,
+    )
+}
+
 /// Whether the call is about private words, an operation of the table, and memory that is mapped.
 /// (If it is not mapped, the kernel reports it. On a word that cannot be read there is no waiter to
 /// find or lose.)
@@ -48,6 +64,11 @@ pub(super) fn is_ours(arguments: &Arguments) -> bool {
     }
 }
 
+/// Whether the call waits, without priority inheritance.
+pub(super) fn waits(arguments: &Arguments) -> bool {
+    matches!(operation(arguments) & !(PRIVATE | CLOCK_REALTIME), WAIT | WAIT_BITSET)
+}
+
 /// Whether the call is an operation with priority inheritance on private words.
 pub(super) fn inherits(arguments: &Arguments) -> bool {
     let operation = operation(arguments);
@@ -63,18 +84,9 @@ pub(super) fn inherits(arguments: &Arguments) -> bool {
 /// # Safety
 /// It [inherits], and the arguments are those of futex(2).
 pub(super) unsafe fn answer_of_pi(arguments: &Arguments) -> Option<Result<usize, Errno>> {
-    let [word, _, value, time_or_value, second, third_value] = *arguments;
+    let (word, operation, value, time_or_value, second, third) = typed(arguments);
     // SAFETY: forwards this function's own contract.
-    unsafe {
-        waitword::abi_support::answer_of_pi(
-            with_exposed_provenance_mut(word),
-            operation(arguments) as i32,
-            value as u32,
-            time_or_value,
-            with_exposed_provenance_mut(second),
-            third_value as u32,
-        )
-    }
+    unsafe { abi_support::answer_of_pi(word, operation, value, time_or_value, second, third) }
 }
 
 /// Performs the call. A wait is ended by `by`, also at another thread's request if
@@ -88,18 +100,11 @@ pub(super) unsafe fn call(
     by: &Interrupter,
     hears_requests: bool,
 ) -> Result<usize, Errno> {
-    let [word, _, value, time_or_value, second, third_value] = *arguments;
+    let (word, operation, value, time_or_value, second, third) = typed(arguments);
+    let by = (by, hears_requests);
     // SAFETY: forwards this function's own contract: what futex(2) demands, of words that were seen
     // to be mapped.
     unsafe {
-        waitword::abi_support::futex_interruptible(
-            with_exposed_provenance_mut(word),
-            operation(arguments) as i32,
-            value as u32,
-            time_or_value,
-            with_exposed_provenance_mut(second),
-            third_value as u32,
-            (by, hears_requests),
-        )
+        abi_support::futex_interruptible(word, operation, value, time_or_value, second, third, by)
     }
 }

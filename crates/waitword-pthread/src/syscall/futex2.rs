@@ -1,9 +1,10 @@
 //! futex2: futex_wait, futex_wake, futex_requeue, futex_waitv.
 
-use super::{Arguments, Errno, FUTEX_REQUEUE, FUTEX_WAIT, FUTEX_WAITV, FUTEX_WAKE, memory};
+use super::arguments::{Arguments, FUTEX_REQUEUE, FUTEX_WAIT, FUTEX_WAITV, FUTEX_WAKE};
+use crate::memory;
 use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use waitword::WAIT_ANY_MAX;
-use waitword::raw::{self, PRIVATE, SIZE_U32, Timespec, Waitv};
+use waitword::raw::{self, Errno, PRIVATE, SIZE_U32, Timespec, Waitv};
 
 /// Which side serves a word, by its flags.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,9 +65,7 @@ pub(super) unsafe fn is_ours(number: usize, arguments: &Arguments) -> bool {
             let mut entries = unsafe { entries(first, 2) };
             let is_private = |entry: &Waitv| Word::of(entry.flags) == Word::Private;
             let is_read = |entry: &Waitv| memory::word_is_readable(entry.uaddr as usize);
-            entries
-                .next()
-                .is_some_and(|from| is_private(&from) && is_read(&from))
+            entries.next().is_some_and(|from| is_private(&from) && is_read(&from))
                 && entries.next().is_some_and(|to| is_private(&to))
         }
         FUTEX_WAITV => {

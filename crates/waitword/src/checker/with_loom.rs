@@ -1,6 +1,6 @@
 //! loom's names, and how a model is checked with it.
 
-pub(crate) use loom::{cell, lazy_static, model, sync, thread, thread_local};
+pub(crate) use loom::{cell, hint, lazy_static, model, sync, thread, thread_local};
 
 use sync::atomic::AtomicPtr;
 

@@ -11,7 +11,7 @@
 //!
 //! A model that fails prints the values of the two that make it fail again.
 
-pub(crate) use shuttle::{lazy_static, thread_local};
+pub(crate) use shuttle::{hint, lazy_static, thread_local};
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
@@ -50,9 +50,7 @@ pub(crate) mod thread {
 
     pub(crate) fn spawn<R: 'static>(work: impl FnOnce() -> R + 'static) -> JoinHandle<R> {
         let work = OnOneThread(work);
-        JoinHandle(shuttle::thread::spawn(move || {
-            OnOneThread(work.into_inner()())
-        }))
+        JoinHandle(shuttle::thread::spawn(move || OnOneThread(work.into_inner()())))
     }
 }
 
@@ -138,11 +136,7 @@ fn run(
     config.max_steps = MaxSteps::FailAfter(100_000);
     config.failure_persistence = FailurePersistence::None;
     config.silence_warnings = true;
-    let progress = Progress {
-        kind,
-        seed,
-        begun: Arc::new(AtomicUsize::new(0)),
-    };
+    let progress = Progress { kind, seed, begun: Arc::new(AtomicUsize::new(0)) };
     let begun = progress.begun.clone();
     Runner::new(scheduler, config).run(move || {
         begun.fetch_add(1, Relaxed);
@@ -172,10 +166,7 @@ impl Drop for Progress {
 
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|_| panic!("{variable} is not a number: {text}")),
-    )
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is not a number: {text}")))
 }
 
 /// The pointer's value when the model is over.

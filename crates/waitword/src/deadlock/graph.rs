@@ -58,10 +58,7 @@ enum Holder {
 impl Graph {
     /// Reads the current state of all threads.
     pub(super) fn read() -> Self {
-        let mut graph = Self {
-            waiting: Vec::new(),
-            holders: HashMap::new(),
-        };
+        let mut graph = Self { waiting: Vec::new(), holders: HashMap::new() };
         for record in record::all() {
             if let Some(waiting) = record.look() {
                 graph.add(Holder::Waits(graph.waiting.len()), &waiting.held);
@@ -100,9 +97,7 @@ impl Graph {
     fn blockers(&self, index: usize) -> impl Iterator<Item = (Holder, Use)> {
         let wait = self.waiting[index].wait;
         let holders = self.holders.get(&wait.lock).into_iter().flatten();
-        holders
-            .copied()
-            .filter(move |(_, held)| blocks(held.way, wait.way))
+        holders.copied().filter(move |(_, held)| blocks(held.way, wait.way))
     }
 
     /// The shortest cycle through this thread.
@@ -157,16 +152,12 @@ impl Graph {
             // The kernel hands the mutex off.
             return None;
         }
-        self.blockers(index)
-            .find_map(|(holder, held)| match holder {
-                Holder::HasEnded(holder) => Some(Link {
-                    waiting,
-                    holder,
-                    held,
-                    holder_has_ended: true,
-                }),
-                Holder::Waits(_) => None,
-            })
+        self.blockers(index).find_map(|(holder, held)| match holder {
+            Holder::HasEnded(holder) => {
+                Some(Link { waiting, holder, held, holder_has_ended: true })
+            }
+            Holder::Waits(_) => None,
+        })
     }
 }
 

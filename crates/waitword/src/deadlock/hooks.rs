@@ -122,12 +122,7 @@ impl Taking {
     pub(crate) fn of<L>(lock: &L, kind: LockKind, way: Way) -> Self {
         Self {
             record: record().or_else(register),
-            lock: Use {
-                lock: address_of(lock),
-                kind,
-                way,
-                at: Location::caller(),
-            },
+            lock: Use { lock: address_of(lock), kind, way, at: Location::caller() },
         }
     }
 

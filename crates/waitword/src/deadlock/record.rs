@@ -59,12 +59,8 @@ struct Slot {
     way: AtomicU32,
 }
 
-const KINDS: [LockKind; 4] = [
-    LockKind::Mutex,
-    LockKind::CheckedMutex,
-    LockKind::PiMutex,
-    LockKind::RwLock,
-];
+const KINDS: [LockKind; 4] =
+    [LockKind::Mutex, LockKind::CheckedMutex, LockKind::PiMutex, LockKind::RwLock];
 const WAYS: [Way; 4] = [Way::Shared, Way::Upgradable, Way::Exclusive, Way::Upgrade];
 
 impl Slot {
@@ -286,12 +282,7 @@ impl Record {
         }
         let (wait, held) = (self.wait.get()?, self.held());
         fence(Acquire);
-        self.is_at(sequence).then_some(Waiting {
-            record: self,
-            sequence,
-            wait,
-            held,
-        })
+        self.is_at(sequence).then_some(Waiting { record: self, sequence, wait, held })
     }
 
     /// Whether the thread is still in the wait with this number.

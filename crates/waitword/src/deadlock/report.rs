@@ -128,11 +128,7 @@ impl fmt::Display for DeadlockedThread {
             Way::Shared => "has locked for reading",
             Way::Upgradable | Way::Upgrade => "has locked upgradably",
         };
-        write!(
-            f,
-            "{} waits at {at} {to} the {kind} {lock:#x}, which ",
-            self.thread
-        )?;
+        write!(f, "{} waits at {at} {to} the {kind} {lock:#x}, which ", self.thread)?;
         match self.thread_id() == self.holder_id() {
             true => f.write_str("it")?,
             false => write!(f, "{}", self.holder)?,

@@ -1,12 +1,12 @@
 use super::graph::{Graph, Link};
 use crate::RawMutex;
-use crate::lock::pi::watchdog::{until, watch};
 use std::sync::Barrier;
 use std::thread;
+use waitword_testkit::{until, watch};
 
 #[test]
-fn what_has_changed_since_the_first_look_is_no_deadlock() {
-    let _watchdog = watch("what_has_changed_since_the_first_look_is_no_deadlock");
+fn a_change_since_the_first_look_is_no_deadlock() {
+    let _watchdog = watch();
     let (a, b, both) = (&RawMutex::new(), &RawMutex::new(), &Barrier::new(2));
     thread::scope(|scope| {
         for (first, second) in [(a, b), (b, a)] {

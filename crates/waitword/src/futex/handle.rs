@@ -1,6 +1,7 @@
 //! The handles that the operations are called on.
 
-use super::{Error, Scope};
+use super::scope::Scope;
+use crate::error::Error;
 use crate::private::{Key, Place, waiter_table};
 use crate::sys;
 use crate::word::{FutexWord, NumaWord, Word, WordPtr};
@@ -144,10 +145,7 @@ impl RawFutex {
         } else {
             Place::Anywhere
         };
-        Ok(Key {
-            address: self.word.address.addr(),
-            place,
-        })
+        Ok(Key { address: self.word.address.addr(), place })
     }
 
     /// Reads the node word. If it holds -1, replaces that by the current node, as FUTEX2_NUMA does.
@@ -157,10 +155,8 @@ impl RawFutex {
     #[cold]
     unsafe fn node_place(self) -> Result<Place, Error> {
         let size = self.word.size;
-        let node_word = WordPtr {
-            address: self.word.address.wrapping_byte_add(size.bytes()),
-            size,
-        };
+        let node_word =
+            WordPtr { address: self.word.address.wrapping_byte_add(size.bytes()), size };
         // SAFETY: the node word is mapped, aligned, and accessed by atomic operations only, by this
         // function's contract.
         let mut node = unsafe { node_word.load() };

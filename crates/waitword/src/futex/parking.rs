@@ -34,16 +34,13 @@ pub(crate) struct Tokens {
 impl From<Token> for Tokens {
     #[inline]
     fn from(token: Token) -> Self {
-        Self {
-            first: token,
-            others: token,
-        }
+        Self { first: token, others: token }
     }
 }
 
 impl Tokens {
     #[inline]
-    fn tell(self, claimed: &Claimed) {
+    fn leave_in(self, claimed: &Claimed) {
         claimed.set_tokens(self.first, self.others);
     }
 }
@@ -96,32 +93,20 @@ impl<'u> Request<'u> {
     /// Queues on `key` as this `entry`, behind the waiters of the same and of higher places.
     #[inline]
     pub(crate) fn new(key: Key, entry: Entry, until: impl Into<Until<'u>>) -> Self {
-        Self {
-            key,
-            entry,
-            until: until.into(),
-            is_in_front: false,
-            mutex: None,
-        }
+        Self { key, entry, until: until.into(), is_in_front: false, mutex: None }
     }
 
     /// If the condition holds, queues in front of the waiters of the same place: for a thread that
     /// has waited before.
     #[inline]
     pub(crate) fn in_front_if(self, is_in_front: bool) -> Self {
-        Self {
-            is_in_front,
-            ..self
-        }
+        Self { is_in_front, ..self }
     }
 
     /// For a waiter of a condvar: [`unpark_requeue`] may move it to the mutex at this address.
     #[inline]
     pub(crate) fn bound_to(self, mutex: usize) -> Self {
-        Self {
-            mutex: Some(mutex),
-            ..self
-        }
+        Self { mutex: Some(mutex), ..self }
     }
 
     #[inline]
@@ -201,7 +186,7 @@ pub(crate) fn park_instead_of(
         registration.cancel();
         return Parked::Invalid;
     }
-    Tokens::from(token).tell(&claimed);
+    Tokens::from(token).leave_in(&claimed);
     // SAFETY: the node is new and has the registered key. `sleep`, below, returns only after it is
     // notified or withdrawn, and this frame is left only after that. The exception is that of
     // `park`: a forked child.
@@ -256,7 +241,7 @@ pub(crate) fn unpark<T: Into<Tokens>>(
     let queue = waiter_table().lock_queue(key);
     let mut claimed = Claimed::new();
     let unparked = queue.claim_chosen(choose, &mut claimed);
-    change(unparked).into().tell(&claimed);
+    change(unparked).into().leave_in(&claimed);
     drop(queue);
     claimed.notify(&waiter_table().parkers)
 }
@@ -298,11 +283,7 @@ pub(crate) fn unpark_highest(
             (highest, best) = (rank, seen);
         }
         seen += 1;
-        if seen < look_through {
-            Choice::Pass
-        } else {
-            Choice::Stop
-        }
+        if seen < look_through { Choice::Pass } else { Choice::Stop }
     };
     queue.claim_chosen(look, &mut claimed);
     let mut seen = 0;
@@ -316,7 +297,7 @@ pub(crate) fn unpark_highest(
         choice
     };
     let unparked = queue.claim_chosen(take, &mut claimed);
-    Tokens::from(change(unparked)).tell(&claimed);
+    Tokens::from(change(unparked)).leave_in(&claimed);
     drop(queue);
     claimed.notify(&waiter_table().parkers)
 }
@@ -350,26 +331,18 @@ pub(crate) fn unpark_requeue<T: Into<Tokens>>(
     plan: impl FnOnce(u64) -> Plan,
     change: impl FnOnce(Requeued) -> T,
 ) -> Requeued {
-    const NOBODY: Requeued = Requeued {
-        woken: 0,
-        moved: 0,
-        more: false,
-    };
+    const NO_WAITERS: Requeued = Requeued { woken: 0, moved: 0, more: false };
     let pair = waiter_table().lock_pair(from, to);
     let Some(first) = pair.first_bound_to(mutex) else {
-        change(NOBODY);
-        return NOBODY;
+        change(NO_WAITERS);
+        return NO_WAITERS;
     };
     let Plan { wake, moved } = plan(first);
     let mut claimed = Claimed::new();
     let woken = pair.claim_bound_to(mutex, wake, &mut claimed);
     let moved = pair.move_bound_to(mutex, moved);
-    let requeued = Requeued {
-        woken,
-        moved,
-        more: pair.has_waiters(),
-    };
-    change(requeued).into().tell(&claimed);
+    let requeued = Requeued { woken, moved, more: pair.has_waiters() };
+    change(requeued).into().leave_in(&claimed);
     drop(pair);
     claimed.notify(&waiter_table().parkers);
     requeued

@@ -2,7 +2,7 @@
 //!
 //! The caller passes a check of the word. It runs under the bucket lock and only compares the word.
 
-use super::Error;
+use crate::error::Error;
 use crate::park::{Ended, Until};
 use crate::private::{Claimed, Found, Key, Node, WaiterTable, is_inside, leave_note};
 
@@ -74,9 +74,7 @@ fn wake_waiters(
         leave_note(key, count, mask);
         return 0;
     }
-    waiter_table
-        .claim(key, found, count, mask)
-        .notify(&waiter_table.parkers)
+    waiter_table.claim(key, found, count, mask).notify(&waiter_table.parkers)
 }
 
 /// If `as_expected` returns true under the locks of both buckets: wakes up to `wake` waiters of
@@ -120,13 +118,13 @@ fn requeue_waiters(
     }
     let mut claimed = Claimed::new();
     pair.claim_from(wake, u64::MAX, &mut claimed);
-    let moved = pair.move_over(moved);
+    let moved = pair.move_waiters(moved);
     drop(pair);
     Ok(claimed.notify(&waiter_table.parkers) + moved)
 }
 
-/// Changes the word of `second` by `change`, which returns whether its waiters are to be woken too.
-/// Then wakes up to `count` waiters of `first` and, in that case, up to `second_count` of `second`.
+/// Changes the second word by `change`, which returns whether its waiters are to be woken too. Then
+/// wakes up to the given number of waiters of the first word and, in that case, of the second.
 /// Returns `answer` of the two numbers woken.
 ///
 /// The change and the wakes are one step for all threads that were waiting before. If neither word
@@ -135,50 +133,29 @@ fn requeue_waiters(
 #[inline]
 pub(crate) fn wake_op<R>(
     waiter_table: &WaiterTable,
-    first: Key,
-    count: usize,
-    second: Key,
-    second_count: usize,
+    words: [(Key, usize); 2],
     change: impl FnOnce() -> bool,
     answer: impl FnOnce(usize, usize) -> R,
 ) -> R {
+    let [(first, _), (second, _)] = words;
     if !waiter_table.may_have_waiters(first, second) {
         let wake_second = change();
         if !waiter_table.may_have_waiters(first, second) {
             return answer(0, 0);
         }
-        let changed = || wake_second;
-        return wake_both(
-            waiter_table,
-            first,
-            count,
-            second,
-            second_count,
-            changed,
-            answer,
-        );
+        return wake_both(waiter_table, words, || wake_second, answer);
     }
-    wake_both(
-        waiter_table,
-        first,
-        count,
-        second,
-        second_count,
-        change,
-        answer,
-    )
+    wake_both(waiter_table, words, change, answer)
 }
 
 #[cold]
 fn wake_both<R>(
     waiter_table: &WaiterTable,
-    first: Key,
-    count: usize,
-    second: Key,
-    second_count: usize,
+    words: [(Key, usize); 2],
     change: impl FnOnce() -> bool,
     answer: impl FnOnce(usize, usize) -> R,
 ) -> R {
+    let [(first, count), (second, second_count)] = words;
     if is_inside() {
         if change() {
             leave_note(second, second_count, u64::MAX);

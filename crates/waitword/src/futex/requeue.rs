@@ -5,7 +5,10 @@
 //! `futex_requeue` of futex2. The result is the number woken plus the number moved. The kernel
 //! returns this for both calls, although the manual page says otherwise about FUTEX_REQUEUE.
 
-use super::{Error, Futex, RawFutex, Scope, private};
+use super::handle::{Futex, RawFutex};
+use super::private;
+use super::scope::Scope;
+use crate::error::Error;
 use crate::private::waiter_table;
 use crate::shared;
 use crate::word::{FutexWord, Word};

@@ -2,7 +2,10 @@
 //!
 //! Source: FUTEX_WAIT and FUTEX_WAIT_BITSET of futex(2), `futex_wait` of futex2.
 
-use super::{Error, Futex, RawFutex, Scope, private};
+use super::handle::{Futex, RawFutex};
+use super::private;
+use super::scope::Scope;
+use crate::error::Error;
 use crate::park::Until;
 use crate::private::waiter_table;
 use crate::shared;
@@ -20,10 +23,7 @@ pub struct WaitOptions<V> {
 impl<V: Word> WaitOptions<V> {
     /// No deadline, and found by every wake.
     pub const fn new() -> Self {
-        Self {
-            mask: Mask::ANY,
-            deadline: None,
-        }
+        Self { mask: Mask::ANY, deadline: None }
     }
 
     /// Only wakes whose mask shares a bit with this one find the waiter.
@@ -82,14 +82,7 @@ impl<A: FutexWord> Futex<'_, A> {
     ) -> Result<(), Error> {
         // SAFETY: the handle borrows the word, and the node word if it has one, for longer than
         // this call: they are mapped, aligned, writable atomics.
-        unsafe {
-            wait(
-                self.raw,
-                expected.to_u64(),
-                options.mask.bits(),
-                options.deadline.as_ref(),
-            )
-        }
+        unsafe { wait(self.raw, expected.to_u64(), options.mask.bits(), options.deadline.as_ref()) }
     }
 }
 

@@ -3,7 +3,10 @@
 //! Source: FUTEX_WAKE and FUTEX_WAKE_BITSET of futex(2), `futex_wake` of futex2. A count of zero
 //! wakes no thread, as in futex2; the raw futex(2) interface keeps futex(2)'s quirk.
 
-use super::{Error, Futex, RawFutex, Scope, private};
+use super::handle::{Futex, RawFutex};
+use super::private;
+use super::scope::Scope;
+use crate::error::Error;
 use crate::private::waiter_table;
 use crate::shared;
 use crate::word::{FutexWord, Mask};

@@ -5,7 +5,10 @@
 //! operand and comparand are as wide as the word, and a count of zero wakes no thread (the raw
 //! futex(2) interface keeps futex(2)'s quirks).
 
-use super::{Error, Futex, RawFutex, Scope, private};
+use super::handle::{Futex, RawFutex};
+use super::private;
+use super::scope::Scope;
+use crate::error::Error;
 use crate::private::waiter_table;
 use crate::shared;
 use crate::word::{FutexWord, RawWakeOp, WakeOp};
@@ -64,10 +67,7 @@ pub(crate) unsafe fn wake_op(
             let change = || op.compares(unsafe { op.apply(second.word) }, second.word.size);
             Ok(private::wake_op(
                 waiter_table(),
-                first_key,
-                count,
-                second_key,
-                second_count,
+                [(first_key, count), (second_key, second_count)],
                 change,
                 |of_first, of_second| of_first + of_second,
             ))

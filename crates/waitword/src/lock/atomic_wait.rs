@@ -197,6 +197,5 @@ const _: () = assert!(align_of::<AtomicPtr<()>>() == align_of::<PointerWord>());
 
 impl<T> sealed::Sealed for AtomicPtr<T> {}
 impl<T> AtomicWait for AtomicPtr<T> {
-    methods!(*mut T, PointerWord, |value: *mut T| value.addr()
-        as PointerBits);
+    methods!(*mut T, PointerWord, |value: *mut T| value.addr() as PointerBits);
 }

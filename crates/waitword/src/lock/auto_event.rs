@@ -97,12 +97,10 @@ impl AutoEvent {
     pub fn reset(&self) {
         // The word is always written. Acquire: we undo a set, so we must see what its setter did
         // before. Release carries earlier sets on.
-        let _ = self
-            .word
-            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |word| {
-                let unclaimed = tokens(word).saturating_sub(waiters(word));
-                Some(word - u64::from(unclaimed))
-            });
+        let _ = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |word| {
+            let unclaimed = tokens(word).saturating_sub(waiters(word));
+            Some(word - u64::from(unclaimed))
+        });
     }
 
     /// Whether the next thread to arrive would pass.
@@ -153,7 +151,6 @@ impl AutoEvent {
     }
 }
 
-#[cfg(not(loom))]
 impl Default for AutoEvent {
     fn default() -> Self {
         Self::new()

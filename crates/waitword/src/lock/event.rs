@@ -141,10 +141,7 @@ impl Event {
             };
             // Release: what we did before is visible to threads that pass, and to a thread that
             // resets the event.
-            match self
-                .word
-                .compare_exchange_weak(now, set, Ordering::Release, Ordering::Relaxed)
-            {
+            match self.word.compare_exchange_weak(now, set, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(changed) => now = changed,
             }
@@ -161,11 +158,9 @@ impl Event {
     #[inline]
     pub fn reset(&self) {
         // Acquire: invariant 3. Release: carries earlier sets on to threads that acquire from here.
-        let _ = self
-            .word
-            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |word| {
-                Some(if is_set(word) { turned(word) } else { word })
-            });
+        let _ = self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |word| {
+            Some(if is_set(word) { turned(word) } else { word })
+        });
     }
 
     /// Whether the event is set.
@@ -241,7 +236,6 @@ impl Event {
     }
 }
 
-#[cfg(not(loom))]
 impl Default for Event {
     fn default() -> Self {
         Self::new()
@@ -251,10 +245,7 @@ impl Default for Event {
 impl fmt::Debug for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = self.word.load(Ordering::Relaxed);
-        f.debug_struct("Event")
-            .field("is_set", &is_set(word))
-            .field("scope", &scope(word))
-            .finish()
+        f.debug_struct("Event").field("is_set", &is_set(word)).field("scope", &scope(word)).finish()
     }
 }
 
@@ -264,9 +255,7 @@ mod tests {
 
     #[test]
     fn turns_wrap_around() {
-        let event = Event {
-            word: AtomicU64::new(SHARED | SLEEPERS | (TURNS - 1)),
-        };
+        let event = Event { word: AtomicU64::new(SHARED | SLEEPERS | (TURNS - 1)) };
         event.set();
         assert_eq!(event.word.load(Ordering::Relaxed), SHARED | TURNS);
         event.set();
@@ -280,11 +269,9 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_while_turns_wrap_around_is_released() {
+    fn a_waiter_is_released_although_turns_wrap_around() {
         for shared in [0, SHARED] {
-            let event = Event {
-                word: AtomicU64::new(shared | (TURNS - 5)),
-            };
+            let event = Event { word: AtomicU64::new(shared | (TURNS - 5)) };
             for _ in 0..6 {
                 std::thread::scope(|threads| {
                     let waiter = threads.spawn(|| event.wait_for(Duration::from_secs(60)));

@@ -29,8 +29,9 @@
 //! before it looks at the time, so a waiter that was signalled before returns as signalled and not
 //! as interrupted.
 
-use super::condvar::Slept;
-use crate::atomic::{Ordering, full_fence};
+use super::const_fn::const_fn;
+use super::kernel_wait::{Slept, wait_in_kernel};
+use crate::atomic::Ordering;
 use crate::park::Until;
 use crate::park::interrupt::Interrupts;
 use crate::private::waiter_table;
@@ -38,8 +39,6 @@ use crate::sys::Errno;
 use crate::sys::clock::{Clock, Deadline};
 pub use crate::sys::interrupts::SetAside;
 use crate::sys::moving_time::Time;
-use crate::sys::tid::tid;
-use core::time::Duration;
 
 /// Ends another thread's waits: what `pthread_cancel` needs, or a runtime that stops its threads.
 ///
@@ -49,8 +48,8 @@ use core::time::Duration;
 /// that begins later ends at once. So clear the request, check whether you are to stop, and then
 /// wait. A thread that asks you to stop and then interrupts is never missed.
 ///
-/// [semaphore]: crate::abi_support::CancellableSemaphore::wait_interruptible_by
-/// [condvar]: crate::abi_support::CancellableCondvar::wait_interruptible
+/// [semaphore]: crate::abi_support::SemaphoreHooks::wait_interruptible_by
+/// [condvar]: crate::abi_support::CondvarHooks::wait_interruptible
 ///
 /// It must live as long as any thread may interrupt with it.
 ///
@@ -60,7 +59,7 @@ use core::time::Duration;
 ///
 /// ```
 /// use waitword::Semaphore;
-/// use waitword::abi_support::{CancellableSemaphore as _, Interrupter};
+/// use waitword::abi_support::{SemaphoreHooks as _, Interrupter};
 ///
 /// static STOP: Interrupter = Interrupter::new();
 /// static WORK: Semaphore = Semaphore::new(0);
@@ -81,35 +80,25 @@ pub struct Interrupter {
     looks: bool,
 }
 
-/// How often a waiter in the kernel checks if it is not signalled.
-const LOOKS_EVERY: Duration = Duration::from_millis(100);
-
 impl Interrupter {
-    /// Creates an interrupter without a request.
-    #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        Self {
-            sleeps: Interrupts::new(),
-            looks: true,
+    const_fn! {
+        /// Creates an interrupter without a request.
+        pub const fn new() -> Self {
+            Self {
+                sleeps: Interrupts::new(),
+                looks: true,
+            }
         }
     }
 
-    /// The same, for a thread to which every interrupter sends a signal where one is needed,
-    /// through [`interrupt_with`](Self::interrupt_with). Its waits do not check every 100 ms.
-    #[cfg(not(loom))]
-    pub const fn signalled() -> Self {
-        Self {
-            looks: false,
-            ..Self::new()
-        }
-    }
-
-    /// The same for a model, which cannot make atomics in constants.
-    #[cfg(loom)]
-    pub(crate) fn signalled() -> Self {
-        Self {
-            sleeps: Interrupts::new(),
-            looks: false,
+    const_fn! {
+        /// The same, for a thread to which every interrupter sends a signal where one is needed,
+        /// through [`interrupt_with`](Self::interrupt_with). Its waits do not check every 100 ms.
+        pub const fn signalled() -> Self {
+            Self {
+                sleeps: Interrupts::new(),
+                looks: false,
+            }
         }
     }
 
@@ -136,7 +125,6 @@ impl Interrupter {
 
     /// Ends the waits of the calling thread, which is in a signal handler that has interrupted one.
     /// The waiting function is left as soon as the handler has returned.
-    #[cfg(not(loom))]
     pub fn leave(&self) {
         self.sleeps.set_leaving(true);
         self.sleeps.wake(&waiter_table().parkers);
@@ -180,13 +168,7 @@ impl Interrupter {
         deadline: Option<&Deadline>,
         wait: impl Fn(&Time, Clock) -> Result<(), Errno>,
     ) -> Slept {
-        wait_in_kernel(
-            &self.sleeps,
-            self.looks,
-            deadline,
-            || self.is_interrupted(),
-            wait,
-        )
+        wait_in_kernel(&self.sleeps, self.looks, deadline, || self.is_interrupted(), wait)
     }
 
     /// Whether a thread has interrupted since the last [`clear`](Self::clear).
@@ -211,50 +193,10 @@ impl Interrupter {
     /// For a wait that ends by this or by the deadline.
     #[inline]
     pub(crate) fn until<'a>(&'a self, deadline: Option<&'a Deadline>) -> Until<'a> {
-        Until {
-            deadline,
-            by: Some(&self.sleeps),
-            at_once: false,
-        }
+        Until { deadline, by: Some(&self.sleeps), at_once: false }
     }
 }
 
-/// Waits in the kernel with `wait`, which gets the time at which the wait ends: the deadline, or
-/// the past once it is moved there through `by`. The wait is then interrupted if `is_interrupted`
-/// returns true. `looks` if no thread sends this one a signal.
-pub(super) fn wait_in_kernel(
-    by: &Interrupts,
-    looks: bool,
-    deadline: Option<&Deadline>,
-    is_interrupted: impl Fn() -> bool,
-    wait: impl Fn(&Time, Clock) -> Result<(), Errno>,
-) -> Slept {
-    // Relaxed: the time is set after it.
-    by.tid.store(tid(), Ordering::Relaxed);
-    loop {
-        let look = looks.then(|| Deadline::after(LOOKS_EVERY));
-        let ends = match (deadline, &look) {
-            (Some(deadline), Some(look)) if deadline.time_left() > LOOKS_EVERY => Some(look),
-            (None, look) => look.as_ref(),
-            (deadline, _) => deadline,
-        };
-        by.time.set(ends);
-        full_fence();
-        if is_interrupted() {
-            by.time.move_to_the_past();
-        }
-        let ended = wait(&by.time, ends.map_or(Clock::Monotonic, |ends| ends.clock));
-        by.time.move_to_the_past();
-        match ended {
-            Err(Errno::TIMEDOUT) if is_interrupted() => return Slept::Interrupted,
-            Err(Errno::TIMEDOUT) if !deadline.is_some_and(Deadline::has_passed) => {}
-            Err(Errno::INTR) => {}
-            ended => return ended.into(),
-        }
-    }
-}
-
-#[cfg(not(loom))]
 impl Default for Interrupter {
     fn default() -> Self {
         Self::new()

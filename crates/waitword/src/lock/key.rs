@@ -12,19 +12,13 @@ pub(crate) fn key_of<T>(word: &T) -> Key {
 /// The key of the waiters of the mutex at this address. The mutex may no longer exist.
 #[inline(always)]
 pub(crate) fn key_of_mutex_at(address: usize) -> Key {
-    Key {
-        place: Place::AtMutex,
-        ..key_at(address)
-    }
+    Key { place: Place::AtMutex, ..key_at(address) }
 }
 
 #[cfg(not(loom))]
 #[inline(always)]
 pub(super) fn key_at(address: usize) -> Key {
-    Key {
-        address,
-        place: Place::Anywhere,
-    }
+    Key { address, place: Place::Anywhere }
 }
 
 /// In a model, addresses differ from one execution to the next, but all executions must use the
@@ -41,8 +35,5 @@ pub(super) fn key_at(address: usize) -> Key {
         seen.push(address);
         seen.len() - 1
     });
-    Key {
-        address: 0x1000 + 4 * number,
-        place: Place::Anywhere,
-    }
+    Key { address: 0x1000 + 4 * number, place: Place::Anywhere }
 }

@@ -133,9 +133,7 @@ impl Latch {
     fn count_off(&self, count: u32) -> Result<bool, CountError> {
         let mut now = self.word.load(Ordering::Relaxed);
         let left = loop {
-            let left = (now & COUNT)
-                .checked_sub(count)
-                .ok_or(CountError::Underflow)?;
+            let left = (now & COUNT).checked_sub(count).ok_or(CountError::Underflow)?;
             let counted = match left {
                 0 => now & SHARED,
                 _ => now - count,
@@ -143,9 +141,7 @@ impl Latch {
             // Release: what we did before is visible to the waiters. Acquire: a thread that opens
             // the latch by `arrive_and_wait` does not look again, and must see what the other
             // threads did.
-            match self
-                .word
-                .compare_exchange_weak(now, counted, Ordering::AcqRel, Ordering::Relaxed)
+            match self.word.compare_exchange_weak(now, counted, Ordering::AcqRel, Ordering::Relaxed)
             {
                 Ok(_) => break left,
                 Err(changed) => now = changed,
@@ -234,13 +230,7 @@ impl Latch {
                     continue;
                 }
             }
-            let waited = sleep::wait(
-                &self.word,
-                scope(now),
-                announced,
-                deadline,
-                Signals::Ignored,
-            );
+            let waited = sleep::wait(&self.word, scope(now), announced, deadline, Signals::Ignored);
             timed_out = waited.is_err();
             now = self.word.load(Ordering::Acquire);
         }
@@ -250,10 +240,7 @@ impl Latch {
 impl fmt::Debug for Latch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = self.word.load(Ordering::Relaxed);
-        f.debug_struct("Latch")
-            .field("left", &(word & COUNT))
-            .field("scope", &scope(word))
-            .finish()
+        f.debug_struct("Latch").field("left", &(word & COUNT)).field("scope", &scope(word)).finish()
     }
 }
 

@@ -47,10 +47,7 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
     /// Creates a value that `make` will make.
     #[inline]
     pub const fn new(make: F) -> Self {
-        Self {
-            cell: OnceLock::new(),
-            make: Cell::new(Some(make)),
-        }
+        Self { cell: OnceLock::new(), make: Cell::new(Some(make)) }
     }
 
     /// The value, made now if it has not been made yet. Dereferencing does the same. Blocks while

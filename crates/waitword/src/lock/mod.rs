@@ -13,6 +13,7 @@ mod event;
 #[cfg(not(loom))]
 mod fallible;
 pub(crate) mod interrupter;
+pub(crate) mod kernel_wait;
 mod key;
 mod latch;
 #[cfg(not(loom))]
@@ -32,9 +33,7 @@ pub(crate) mod tokens;
 
 pub(crate) use key::{key_of, key_of_mutex_at};
 #[cfg(loom)]
-pub(crate) use mutex::{
-    let_extras_be_woken, let_mutexes_be_monopolized, let_successors_be_late, let_time_pass,
-};
+pub(crate) use rwlock::let_timers_fire;
 
 pub use auto_event::AutoEvent;
 pub use barrier::{Barrier, BarrierWaitResult};
@@ -49,17 +48,23 @@ pub use rwlock::{Preference, RawRwLock, RwLockError};
 pub use semaphore::Semaphore;
 
 #[cfg(not(loom))]
-pub use atomic_wait::AtomicWait;
-#[cfg(not(loom))]
-pub use condvar::{Condvar, WaitTimeoutResult};
-#[cfg(not(loom))]
-pub use fallible::{
-    CheckedCondvar, CheckedMutex, CheckedMutexGuard, FallibleCondvar, FallibleMutex,
-    FallibleMutexGuard, PiCondvar, PiMutex, PiMutexGuard, RawCheckedMutex, RawFallibleMutex,
-    RawPiMutex,
+pub use self::{
+    atomic_wait::AtomicWait,
+    condvar::{Condvar, WaitTimeoutResult},
+    fallible::{
+        CheckedCondvar, CheckedMutex, CheckedMutexGuard, FallibleCondvar, FallibleMutex,
+        FallibleMutexGuard, PiCondvar, PiMutex, PiMutexGuard, RawCheckedMutex, RawFallibleMutex,
+        RawPiMutex,
+    },
+    lazy_lock::LazyLock,
+    once_lock::OnceLock,
+    permit::SemaphorePermit,
+    robust::{RobustAccess, RobustMutex},
+    rwlock::{
+        MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockOptions, RwLockReadGuard,
+        RwLockUpgradableReadGuard, RwLockWriteGuard, const_rwlock,
+    },
 };
-#[cfg(not(loom))]
-pub use lazy_lock::LazyLock;
 #[cfg(not(loom))]
 pub use mutex::api::{
     Flavour, MappedMutexGuard, MappedReentrantMutexGuard, Mutex, MutexGuard, MutexOptions,
@@ -68,17 +73,6 @@ pub use mutex::api::{
 #[cfg(not(loom))]
 pub use mutex::fair::{
     FairMutex, FairMutexGuard, MappedFairMutexGuard, RawFairMutex, const_fair_mutex,
-};
-#[cfg(not(loom))]
-pub use once_lock::OnceLock;
-#[cfg(not(loom))]
-pub use permit::SemaphorePermit;
-#[cfg(not(loom))]
-pub use robust::{RobustAccess, RobustMutex};
-#[cfg(not(loom))]
-pub use rwlock::{
-    MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockOptions, RwLockReadGuard,
-    RwLockUpgradableReadGuard, RwLockWriteGuard, const_rwlock,
 };
 
 /// Guards that own an [`Arc`](std::sync::Arc) of their lock, with the feature `arc_lock`.

@@ -297,11 +297,7 @@ impl Once {
                 Ordering::Acquire,
             ) {
                 Ok(_) => {
-                    let run = OnceRun {
-                        once: self,
-                        running,
-                        left: Some(unwound),
-                    };
+                    let run = OnceRun { once: self, running, left: Some(unwound) };
                     return Ok(Some((run, found)));
                 }
                 Err(changed) => now = changed,
@@ -322,13 +318,7 @@ impl Once {
                 .compare_exchange(found, announced, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
         if is_announced {
-            sleep::wait(
-                &self.word,
-                Scope::Private,
-                announced,
-                deadline,
-                Signals::Ignored,
-            )?;
+            sleep::wait(&self.word, Scope::Private, announced, deadline, Signals::Ignored)?;
         }
         Ok(())
     }
@@ -406,12 +396,9 @@ impl OnceRun<'_> {
 impl Drop for OnceRun<'_> {
     fn drop(&mut self) {
         let end = self.left.map_or(DONE, Unwound::state);
-        let ended = self
-            .once
-            .word
-            .fetch_update(Ordering::Release, Ordering::Relaxed, |now| {
-                (now & !SLEEPERS == self.running).then_some(end)
-            });
+        let ended = self.once.word.fetch_update(Ordering::Release, Ordering::Relaxed, |now| {
+            (now & !SLEEPERS == self.running).then_some(end)
+        });
         // An error means that we have forked and another thread of the child has begun again.
         if ended.is_ok_and(|now| now & SLEEPERS != 0) {
             Spot::of(&self.once.word, Scope::Private).wake(usize::MAX);
@@ -432,7 +419,6 @@ fn generation() -> u32 {
     return 1 << GENERATION_SHIFT;
 }
 
-#[cfg(not(loom))]
 impl Default for Once {
     fn default() -> Self {
         Self::new()
@@ -441,9 +427,7 @@ impl Default for Once {
 
 impl fmt::Debug for Once {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Once")
-            .field("state", &self.state())
-            .finish()
+        f.debug_struct("Once").field("state", &self.state()).finish()
     }
 }
 
@@ -468,9 +452,7 @@ mod tests {
     #[test]
     fn begun_in_another_generation_is_new() {
         let other_generation = generation() ^ 1 << GENERATION_SHIFT;
-        let once = Once {
-            word: AtomicU32::new(RUNNING | SLEEPERS | other_generation),
-        };
+        let once = Once { word: AtomicU32::new(RUNNING | SLEEPERS | other_generation) };
         assert_eq!(once.state(), OnceState::New);
         let mut ran = false;
         once.call_once(|| ran = true);

@@ -64,10 +64,7 @@ impl<T> OnceLock<T> {
     /// Creates an empty cell.
     #[inline]
     pub const fn new() -> Self {
-        Self {
-            once: Once::new(),
-            value: UnsafeCell::new(None),
-        }
+        Self { once: Once::new(), value: UnsafeCell::new(None) }
     }
 
     /// The value, if there is one. Does not block.

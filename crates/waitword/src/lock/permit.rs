@@ -104,10 +104,7 @@ impl Semaphore {
     /// If there can never be that many: more than [`MAX_VALUE`](Self::MAX_VALUE).
     #[inline]
     pub fn acquire_many(&self, permits: u32) -> SemaphorePermit<'_> {
-        assert!(
-            permits <= Self::MAX_VALUE,
-            "no semaphore has {permits} permits"
-        );
+        assert!(permits <= Self::MAX_VALUE, "no semaphore has {permits} permits");
         let taken = self.wait_many(permits, None);
         debug_assert!(taken, "without a deadline");
         self.permit(permits)
@@ -129,8 +126,7 @@ impl Semaphore {
         permits: u32,
         deadline: impl Into<Deadline>,
     ) -> Option<SemaphorePermit<'_>> {
-        self.wait_many(permits, Some(&deadline.into()))
-            .then(|| self.permit(permits))
+        self.wait_many(permits, Some(&deadline.into())).then(|| self.permit(permits))
     }
 
     /// Takes `permits` permits in one step, waiting for at most `timeout`.
@@ -144,9 +140,6 @@ impl Semaphore {
     }
 
     fn permit(&self, permits: u32) -> SemaphorePermit<'_> {
-        SemaphorePermit {
-            semaphore: self,
-            permits,
-        }
+        SemaphorePermit { semaphore: self, permits }
     }
 }

@@ -48,9 +48,7 @@
 use crate::atomic::{AtomicU32, Ordering};
 use crate::futex::Scope;
 #[cfg(not(loom))]
-use crate::lock::condvar::Slept;
-#[cfg(not(loom))]
-use crate::lock::interrupter::wait_in_kernel;
+use crate::lock::kernel_wait::{Slept, wait_in_kernel};
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 #[cfg(not(loom))]
@@ -65,8 +63,6 @@ use core::fmt;
 mod priority_tests;
 #[cfg(all(test, not(loom)))]
 mod tests;
-#[cfg(all(test, not(loom)))]
-pub(crate) mod watchdog;
 
 /// Threads wait in the kernel.
 pub(crate) const WAITERS: u32 = 0x8000_0000;
@@ -205,15 +201,13 @@ fn try_lock_of_the_dead(word: &AtomicU32, scope: Scope) -> Result<Acquired, PiEr
 /// Takes the lock if it is free, in a single step. Returns whether it did.
 #[inline]
 pub(crate) fn lock_at_once(word: &AtomicU32) -> bool {
-    word.compare_exchange(FREE, tid(), Ordering::Acquire, Ordering::Relaxed)
-        .is_ok()
+    word.compare_exchange(FREE, tid(), Ordering::Acquire, Ordering::Relaxed).is_ok()
 }
 
 /// Releases the lock if the caller holds it and no thread waits. Returns whether it did.
 #[inline]
 pub(crate) fn unlock_at_once(word: &AtomicU32) -> bool {
-    word.compare_exchange(tid(), FREE, Ordering::Release, Ordering::Relaxed)
-        .is_ok()
+    word.compare_exchange(tid(), FREE, Ordering::Release, Ordering::Relaxed).is_ok()
 }
 
 /// Takes the lock, waiting as long as necessary (`pthread_mutex_lock`). While the caller waits, the
@@ -296,13 +290,7 @@ fn wait_until_ended(word: &AtomicU32, private: bool, deadline: &Deadline) -> Res
         answer.set(futex_pi::lock_by_time(word, private, time, clock));
         answer.get()
     };
-    match wait_in_kernel(
-        ender.by,
-        false,
-        Some(deadline),
-        || deadline.is_ended(),
-        lock,
-    ) {
+    match wait_in_kernel(ender.by, false, Some(deadline), || deadline.is_ended(), lock) {
         Slept::Interrupted => Err(Errno::TIMEDOUT),
         // The kernel does not support this clock here. An interrupter then cannot end the wait
         // before the deadline.

@@ -89,18 +89,12 @@ impl Spot {
     /// The spot of `word`. Does not touch the word.
     #[inline(always)]
     pub(super) fn of<W: SleepWord>(word: &W, scope: Scope) -> Self {
-        Self {
-            key: key_of(word),
-            in_kernel: in_kernel(word, scope),
-        }
+        Self { key: key_of(word), in_kernel: in_kernel(word, scope) }
     }
 
     /// The spot of a word at this address. The word may no longer exist.
     pub(super) fn at(word: *const AtomicU64, scope: Scope) -> Self {
-        Self {
-            key: key_at(word.addr()),
-            in_kernel: in_kernel(word, scope),
-        }
+        Self { key: key_at(word.addr()), in_kernel: in_kernel(word, scope) }
     }
 
     /// Wakes up to `count` sleepers. Async-signal-safe.

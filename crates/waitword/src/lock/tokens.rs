@@ -208,8 +208,7 @@ pub(super) fn try_take(word: &AtomicU64) -> bool {
 pub(super) fn try_take_several(word: &AtomicU64, count: u32) -> bool {
     let fits = |now| (tokens(now) >= count).then(|| now - u64::from(count) * TOKEN);
     // Acquire: what was done before each of the tokens was given.
-    word.fetch_update(Ordering::Acquire, Ordering::Relaxed, fits)
-        .is_ok()
+    word.fetch_update(Ordering::Acquire, Ordering::Relaxed, fits).is_ok()
 }
 
 /// Takes `count` tokens in one step, waiting until it can.

@@ -2,8 +2,8 @@
 //! number of arrivals heals.
 
 use super::*;
+use crate::Barrier;
 use crate::lock::key_of;
-use crate::{Barrier, Clock, Deadline};
 
 /// A barrier for two threads, the number of arrivals, and the number of leaders.
 struct Meeting {
@@ -14,11 +14,7 @@ struct Meeting {
 
 impl Meeting {
     fn of_two() -> Arc<Self> {
-        Arc::new(Self {
-            barrier: Barrier::new(2),
-            came: AtomicU32::new(0),
-            led: AtomicU32::new(0),
-        })
+        Arc::new(Self { barrier: Barrier::new(2), came: AtomicU32::new(0), led: AtomicU32::new(0) })
     }
 
     /// Waits `rounds` times; both threads come to each round, and one leads in each.
@@ -36,8 +32,7 @@ impl Meeting {
     }
 
     fn other(meeting: &Arc<Self>, rounds: u32) -> thread::JoinHandle<()> {
-        let meeting = meeting.clone();
-        thread::spawn(move || meeting.attend(rounds))
+        spawn(meeting, move |meeting| meeting.attend(rounds))
     }
 
     fn over(&self, rounds: u32) {
@@ -52,7 +47,7 @@ fn two_rounds_of_two() {
         let meeting = Meeting::of_two();
         let other = Meeting::other(&meeting, 2);
         meeting.attend(2);
-        other.join().unwrap();
+        join([other]);
         meeting.over(2);
     });
 }
@@ -67,14 +62,8 @@ fn three_at_a_barrier_for_three() {
             assert_eq!(came.load(Ordering::Relaxed), 3);
             u32::from(leads)
         };
-        let others = [(); 2].map(|()| {
-            let barrier = barrier.clone();
-            thread::spawn(move || attend(&barrier))
-        });
-        let mut led = attend(&barrier);
-        for other in others {
-            led += other.join().unwrap();
-        }
+        let others = [(); 2].map(|()| spawn(&barrier, attend));
+        let led = attend(&barrier) + join(others).iter().sum::<u32>();
         assert_eq!(led, 1);
     });
 }
@@ -86,13 +75,9 @@ fn a_timeout_takes_the_arrival_back() {
         let meeting = Meeting::of_two();
         let other = Meeting::other(&meeting, 1);
         meeting.came.fetch_add(1, Ordering::Relaxed);
-        let passed = Deadline::at(Clock::Monotonic, core::time::Duration::ZERO);
-        let result = meeting
-            .barrier
-            .wait_until(passed)
-            .unwrap_or_else(|| meeting.barrier.wait());
+        let result = meeting.barrier.wait_until(passed()).unwrap_or_else(|| meeting.barrier.wait());
         meeting.passed(result.is_leader(), 1);
-        other.join().unwrap();
+        join([other]);
         meeting.over(1);
     });
 }
@@ -115,7 +100,7 @@ fn stale_arrivals_do_not_count() {
         assert_eq!(never, Err(Error::Mismatch));
         let other = Meeting::other(&meeting, 1);
         meeting.attend(1);
-        other.join().unwrap();
+        join([other]);
         meeting.over(1);
     });
 }
@@ -123,21 +108,16 @@ fn stale_arrivals_do_not_count() {
 /// A late wake-up for an earlier user of the memory removes a waiter from the queue; the waiter
 /// queues again.
 #[test]
-fn a_spurious_wake_up_does_not_let_anybody_pass() {
+fn a_spurious_wake_up_lets_no_thread_pass() {
     check(1, || {
         let meeting = Meeting::of_two();
         let other = Meeting::other(&meeting, 1);
-        let stranger = {
-            let meeting = meeting.clone();
+        let stranger = spawn(&meeting, |meeting| {
             let key = key_of(meeting.barrier.word());
-            thread::spawn(move || {
-                let _alive = &meeting;
-                crate::futex::private::wake(crate::private::waiter_table(), key, 1, u64::MAX);
-            })
-        };
+            crate::futex::private::wake(crate::private::waiter_table(), key, 1, u64::MAX);
+        });
         meeting.attend(1);
-        other.join().unwrap();
-        stranger.join().unwrap();
+        join([other, stranger]);
         meeting.over(1);
     });
 }

@@ -4,7 +4,7 @@
 //! Threads wait for tokens: a signaller adds as many as it wakes, and each waiter takes one. A
 //! waiter that sleeps although there is a token shows as a deadlock.
 
-use super::mutex::{SUCCESSOR, Time, passed};
+use super::mutex::{SUCCESSOR, Time};
 use super::*;
 use crate::checker::cell::UnsafeCell;
 use crate::lock::{LockError, key_of};
@@ -32,10 +32,11 @@ impl Store {
         mutex: Scope,
         condvar: Scope,
     ) -> Arc<Self> {
-        time.begin();
         let options = PosixMutexOptions::new().flavour(flavour).scope(mutex);
+        let mutex = options.build_model();
+        time.begin(&mutex);
         Arc::new(Self {
-            mutex: options.build_model(),
+            mutex,
             condvar: RawCondvar::with_scope(condvar),
             tokens: UnsafeCell::new(0),
         })
@@ -112,35 +113,34 @@ impl Store {
     }
 }
 
-pub(super) fn spawn<R: 'static>(
-    store: &Arc<Store>,
-    work: impl FnOnce(&Store) -> R + 'static,
-) -> thread::JoinHandle<R> {
-    let store = store.clone();
-    thread::spawn(move || work(&store))
+/// Explores a scene with a mutex of each flavour.
+fn with_each_flavour(preemptions: usize, time: Time, scene: fn(&Arc<Store>, PosixFlavour)) {
+    for flavour in FLAVOURS {
+        check(preemptions, move || {
+            let store = Store::new(flavour, time);
+            scene(&store, flavour);
+        });
+    }
 }
 
 #[test]
 fn a_signal_finds_its_waiter() {
-    for flavour in FLAVOURS {
-        for with_mutex in [false, true] {
-            check(2, move || {
-                let store = Store::new(flavour, Time::Stands);
-                let taker = spawn(&store, Store::take);
-                if with_mutex {
-                    store.mutex.lock();
-                    store.set(1);
-                    store.condvar.notify_one();
-                    store.unlock();
-                } else {
-                    store.add(1);
-                    store.condvar.notify_one();
-                }
-                taker.join().unwrap();
-                store.over(0);
-            });
-        }
-    }
+    with_each_flavour(2, Time::Stands, |store, _| {
+        let taker = spawn(store, Store::take);
+        store.mutex.lock();
+        store.set(1);
+        store.condvar.notify_one();
+        store.unlock();
+        join([taker]);
+        store.over(0);
+    });
+    with_each_flavour(2, Time::Stands, |store, _| {
+        let taker = spawn(store, Store::take);
+        store.add(1);
+        store.condvar.notify_one();
+        join([taker]);
+        store.over(0);
+    });
 }
 
 /// The second signaller may come while the first one's waiter is on its way.
@@ -152,9 +152,7 @@ fn two_signals(flavour: PosixFlavour, time: Time, preemptions: usize) {
             store.add(1);
             store.condvar.notify_one();
         }
-        for taker in takers {
-            taker.join().unwrap();
-        }
+        join(takers);
         store.over(0);
     });
 }
@@ -184,9 +182,7 @@ fn broadcast(flavour: PosixFlavour, time: Time, with_mutex: bool, preemptions: u
             store.unlock();
             store.condvar.notify_all();
         }
-        for taker in takers {
-            taker.join().unwrap();
-        }
+        join(takers);
         store.over(0);
     });
 }
@@ -195,20 +191,45 @@ fn broadcast(flavour: PosixFlavour, time: Time, with_mutex: bool, preemptions: u
 fn a_broadcast_with_the_mutex_held_finds_all() {
     broadcast(SUCCESSOR, Time::Stands, true, 2);
     broadcast(SUCCESSOR, Time::Passes, true, 1);
-    broadcast(SUCCESSOR, Time::SuccessorsAreLate, true, 2);
-    broadcast(SUCCESSOR, Time::SuccessorsNap, true, 2);
-    broadcast(SUCCESSOR, Time::OthersAreBusy, true, 2);
     broadcast(PosixFlavour::WaitWake, Time::Stands, true, 2);
+}
+
+#[test]
+fn a_broadcast_with_the_mutex_held_finds_all_past_late_successors() {
+    broadcast(SUCCESSOR, Time::SuccessorsAreLate, true, 2);
+}
+
+#[test]
+fn a_broadcast_with_the_mutex_held_finds_all_past_napping_successors() {
+    broadcast(SUCCESSOR, Time::SuccessorsNap, true, 2);
+}
+
+#[test]
+fn a_broadcast_with_the_mutex_held_finds_all_beside_others() {
+    broadcast(SUCCESSOR, Time::OthersAreBusy, true, 2);
 }
 
 #[test]
 fn a_broadcast_without_the_mutex_finds_all() {
     broadcast(SUCCESSOR, Time::Stands, false, 2);
     broadcast(SUCCESSOR, Time::PassesOnOneCpu, false, 1);
-    broadcast(SUCCESSOR, Time::ForExtras, false, 2);
-    broadcast(SUCCESSOR, Time::SuccessorsNap, false, 1);
-    broadcast(SUCCESSOR, Time::OthersAreBusy, false, 2);
+    broadcast(SUCCESSOR, Time::PassesOnOneCpuSlowly, false, 1);
     broadcast(PosixFlavour::WaitWake, Time::Stands, false, 2);
+}
+
+#[test]
+fn a_broadcast_without_the_mutex_finds_all_and_wakes_extra_waiters() {
+    broadcast(SUCCESSOR, Time::ForExtras, false, 2);
+}
+
+#[test]
+fn a_broadcast_without_the_mutex_finds_all_past_napping_successors() {
+    broadcast(SUCCESSOR, Time::SuccessorsNap, false, 1);
+}
+
+#[test]
+fn a_broadcast_without_the_mutex_finds_all_beside_others() {
+    broadcast(SUCCESSOR, Time::OthersAreBusy, false, 2);
 }
 
 /// Two takers of these priorities, signalled one by one or all at once, with the mutex held or not;
@@ -224,7 +245,7 @@ fn takers_of_priorities(flavour: PosixFlavour, priorities: [u8; 2], all: bool, w
         });
         let tell = |store: &Store| match all {
             true => drop(store.condvar.notify_all()),
-            false => (0..2).for_each(|_| drop(store.condvar.notify_one())),
+            false => (0..2).for_each(|_| _ = store.condvar.notify_one()),
         };
         store.mutex.lock();
         store.set(2);
@@ -235,9 +256,7 @@ fn takers_of_priorities(flavour: PosixFlavour, priorities: [u8; 2], all: bool, w
         if !with_mutex {
             tell(&store);
         }
-        for taker in takers {
-            taker.join().unwrap();
-        }
+        join(takers);
         store.over(0);
     });
 }
@@ -256,7 +275,7 @@ fn real_time_takers_are_found() {
 
 /// Both takers are in the mutex's queue when its holder goes to sleep and wakes both.
 #[test]
-fn one_who_goes_to_sleep_wakes_some() {
+fn a_holder_that_goes_to_sleep_wakes_some() {
     check(1, || {
         let store = Store::new(SUCCESSOR, Time::ForExtras);
         let takers = [(); 2].map(|()| {
@@ -272,9 +291,7 @@ fn one_who_goes_to_sleep_wakes_some() {
             store.wait();
         }
         store.unlock();
-        for taker in takers {
-            taker.join().unwrap();
-        }
+        join(takers);
         store.over(0);
     });
 }
@@ -298,7 +315,7 @@ fn timeout(flavour: PosixFlavour, all: bool) {
 }
 
 #[test]
-fn a_timeout_and_a_signal_agree_on_who_was_first() {
+fn a_timeout_and_a_signal_agree_on_which_was_first() {
     for flavour in FLAVOURS {
         timeout(flavour, false);
         timeout(flavour, true);
@@ -309,59 +326,50 @@ fn a_timeout_and_a_signal_agree_on_who_was_first() {
 /// wait.
 #[test]
 fn a_timeout_meets_a_requeue() {
-    for flavour in FLAVOURS {
-        check(2, move || {
-            let store = Store::new(flavour, Time::Passes);
-            let brief = spawn(&store, Store::take_briefly);
-            store.mutex.lock();
-            store.set(1);
-            let signals = usize::from(store.condvar.notify_one());
-            store.unlock();
-            let (signalled, found) = brief.join().unwrap();
-            assert_eq!(usize::from(signalled), signals);
-            store.over(u32::from(!found));
-        });
-    }
+    with_each_flavour(2, Time::Passes, |store, _| {
+        let brief = spawn(store, Store::take_briefly);
+        store.mutex.lock();
+        store.set(1);
+        let signals = usize::from(store.condvar.notify_one());
+        store.unlock();
+        let (signalled, found) = brief.join().unwrap();
+        assert_eq!(usize::from(signalled), signals);
+        store.over(u32::from(!found));
+    });
 }
 
 /// One signal, two waiters, one of which gives up: either the other gets the signal, or the one
 /// that gave up reports that it was signalled.
 #[test]
 fn a_timeout_takes_no_signal_with_it() {
-    for flavour in FLAVOURS {
-        check(1, move || {
-            let store = Store::new(flavour, Time::Stands);
-            let patient = spawn(&store, Store::take);
-            let brief = spawn(&store, Store::take_briefly);
+    with_each_flavour(1, Time::Stands, |store, _| {
+        let patient = spawn(store, Store::take);
+        let brief = spawn(store, Store::take_briefly);
+        store.add(1);
+        store.condvar.notify_one();
+        let (_, found) = brief.join().unwrap();
+        if found {
             store.add(1);
             store.condvar.notify_one();
-            let (_, found) = brief.join().unwrap();
-            if found {
-                store.add(1);
-                store.condvar.notify_one();
-            }
-            patient.join().unwrap();
-            store.over(0);
-        });
-    }
+        }
+        join([patient]);
+        store.over(0);
+    });
 }
 
 #[test]
 fn a_signal_meets_a_broadcast() {
-    for flavour in FLAVOURS {
-        check(2, move || {
-            let store = Store::new(flavour, Time::Stands);
-            let taker = spawn(&store, Store::take);
-            let other = spawn(&store, |store| {
-                store.add(1);
-                usize::from(store.condvar.notify_one())
-            });
-            let all = store.condvar.notify_all();
-            assert!(all + other.join().unwrap() <= 2);
-            taker.join().unwrap();
-            store.over(0);
+    with_each_flavour(2, Time::Stands, |store, _| {
+        let taker = spawn(store, Store::take);
+        let other = spawn(store, |store| {
+            store.add(1);
+            usize::from(store.condvar.notify_one())
         });
-    }
+        let all = store.condvar.notify_all();
+        assert!(all + other.join().unwrap() <= 2);
+        join([taker]);
+        store.over(0);
+    });
 }
 
 /// Signalled waiters do not touch the condvar again: its memory may be freed.
@@ -398,7 +406,7 @@ fn the_broadcaster_frees_it() {
                     store.condvar.notify_all();
                     store.condvar.pretend_to_free();
                 }
-                taker.join().unwrap();
+                join([taker]);
             });
         }
     }
@@ -407,41 +415,35 @@ fn the_broadcaster_frees_it() {
 /// Two signallers, one of which ends the other's search loop: the queue is exact at all times.
 #[test]
 fn two_broadcasts_count_each_waiter_once() {
-    for flavour in FLAVOURS {
-        check(3, move || {
-            let store = Store::new(flavour, Time::Stands);
-            let brief = spawn(&store, Store::take_briefly);
-            let other = spawn(&store, |store| store.condvar.notify_all());
-            let counted = store.condvar.notify_all() + other.join().unwrap();
-            let (signalled, _) = brief.join().unwrap();
-            assert_eq!(counted, usize::from(signalled));
-            store.over(0);
-        });
-    }
+    with_each_flavour(3, Time::Stands, |store, _| {
+        let brief = spawn(store, Store::take_briefly);
+        let other = spawn(store, |store| store.condvar.notify_all());
+        let counted = store.condvar.notify_all() + other.join().unwrap();
+        let (signalled, _) = brief.join().unwrap();
+        assert_eq!(counted, usize::from(signalled));
+        store.over(0);
+    });
 }
 
 /// The waiter gives up and waits again with another mutex; a signaller that has read the earlier
 /// mutex detects the change.
 #[test]
 fn a_signal_does_not_move_a_waiter_to_the_mutex_of_an_earlier_wait() {
-    for flavour in FLAVOURS {
-        check(2, move || {
-            let store = Store::new(flavour, Time::Passes);
-            let earlier = PosixMutexOptions::new().flavour(flavour).build_model();
-            let signaller = spawn(&store, |store| {
-                store.condvar.notify_one();
-                store.add(1);
-                store.condvar.notify_one();
-            });
-            earlier.lock();
-            // SAFETY: the mutex is held, and no other thread waits.
-            let _ = unsafe { store.condvar.wait(&earlier, Some(&passed())) };
-            // SAFETY: locked above.
-            unsafe { earlier.unlock() };
-            store.take();
-            signaller.join().unwrap();
-            store.over(0);
-            earlier.assert_forgotten();
+    with_each_flavour(2, Time::Passes, |store, flavour| {
+        let earlier = PosixMutexOptions::new().flavour(flavour).build_model();
+        let signaller = spawn(store, |store| {
+            store.condvar.notify_one();
+            store.add(1);
+            store.condvar.notify_one();
         });
-    }
+        earlier.lock();
+        // SAFETY: the mutex is held, and no other thread waits.
+        let _ = unsafe { store.condvar.wait(&earlier, Some(&passed())) };
+        // SAFETY: locked above.
+        unsafe { earlier.unlock() };
+        store.take();
+        join([signaller]);
+        store.over(0);
+        earlier.assert_forgotten();
+    });
 }

@@ -1,84 +1,92 @@
 //! The events and the latch.
 
 use super::*;
-use crate::{AutoEvent, Clock, Deadline, Event, Latch};
-
-/// In a model every deadline has passed.
-fn deadline() -> Deadline {
-    Deadline::at(Clock::Monotonic, core::time::Duration::ZERO)
-}
+use crate::checker::cell::UnsafeCell;
+use crate::{AutoEvent, Event, Latch, Scope};
 
 #[test]
 fn a_set_releases_all() {
     check(2, || {
         let event = Arc::new(Event::new());
-        let waiters = [(); 2].map(|()| {
-            let event = event.clone();
-            thread::spawn(move || event.wait())
-        });
+        let waiters = [(); 2].map(|()| spawn(&event, Event::wait));
         event.set();
-        for waiter in waiters {
-            waiter.join().unwrap();
-        }
+        join(waiters);
     });
 }
 
 /// A reset right after a set does not hold back threads that were already waiting. The second set
 /// is for a waiter that came too late.
 #[test]
-fn set_and_reset_at_once_release_who_waits() {
+fn a_set_and_a_reset_at_once_release_a_waiter() {
     check(3, || {
         let event = Arc::new(Event::new());
-        let waiter = {
-            let event = event.clone();
-            thread::spawn(move || event.wait())
-        };
+        let waiter = spawn(&event, Event::wait);
         let may_sleep = event.may_have_sleepers();
         event.set();
         event.reset();
         if !may_sleep {
             event.set();
         }
-        waiter.join().unwrap();
+        join([waiter]);
     });
 }
 
-/// A set of an event that is already set, while the consumer resets it and looks for work: the
-/// consumer sees the work or the set.
+/// A producer publishes work and sets the event, which is set already, while the consumer looks for
+/// work as `consume` does: it sees the work or the set.
+fn no_set_is_lost<E: 'static>(event: fn() -> E, set: fn(&E), consume: fn(&E, &dyn Fn() -> bool)) {
+    check(3, move || {
+        let shared = Arc::new((event(), AtomicU32::new(0)));
+        let producer = spawn(&shared, move |(event, work)| {
+            work.store(1, Ordering::Relaxed);
+            set(event);
+        });
+        let (event, work) = &*shared;
+        consume(event, &|| work.load(Ordering::Relaxed) == 1);
+        join([producer]);
+    });
+}
+
 #[test]
 fn a_set_that_changes_nothing_is_not_lost() {
-    check(3, || {
-        let event = Arc::new(Event::with_scope(true, crate::Scope::Private));
-        let work = Arc::new(AtomicU32::new(0));
-        let producer = {
-            let (event, work) = (event.clone(), work.clone());
-            thread::spawn(move || {
-                work.store(1, Ordering::Relaxed);
-                event.set();
-            })
-        };
+    let event = || Event::with_scope(true, Scope::Private);
+    no_set_is_lost(event, Event::set, |event, has_work| {
         event.reset();
-        if work.load(Ordering::Relaxed) == 0 {
+        if !has_work() {
             event.wait();
-            assert_eq!(work.load(Ordering::Relaxed), 1);
+            assert!(has_work());
         }
-        producer.join().unwrap();
     });
+}
+
+#[test]
+fn an_auto_event_loses_no_set_either() {
+    let event = || AutoEvent::with_scope(true, Scope::Private);
+    no_set_is_lost(event, AutoEvent::set, |event, has_work| {
+        event.wait();
+        if !has_work() {
+            event.wait();
+            assert!(has_work());
+        }
+    });
+}
+
+fn wait_briefly(event: &AutoEvent) -> bool {
+    event.wait_until(passed())
+}
+
+/// Exactly one further thread can pass.
+fn is_set_once(event: &AutoEvent) {
+    assert!(event.try_wait());
+    assert!(!event.try_wait());
 }
 
 #[test]
 fn a_set_lets_exactly_one_pass() {
     check(2, || {
         let event = Arc::new(AutoEvent::new());
-        let waiters = [(); 2].map(|()| {
-            let event = event.clone();
-            thread::spawn(move || event.wait_until(deadline()))
-        });
+        let waiters = [(); 2].map(|()| spawn(&event, wait_briefly));
         event.set();
-        let passed: usize = waiters
-            .map(|waiter| usize::from(waiter.join().unwrap()))
-            .iter()
-            .sum();
+        let passed: usize = join(waiters).into_iter().map(usize::from).sum();
         assert_eq!(passed + usize::from(event.is_set()), 1);
     });
 }
@@ -89,108 +97,69 @@ fn a_set_lets_exactly_one_pass() {
 fn each_set_lets_one_pass() {
     check(2, || {
         let event = Arc::new(AutoEvent::new());
-        let waiter = {
-            let event = event.clone();
-            thread::spawn(move || event.wait())
-        };
+        let waiter = spawn(&event, AutoEvent::wait);
         while event.waiters() == 0 {
             thread::yield_now();
         }
         event.set();
         event.set();
-        waiter.join().unwrap();
-        assert!(event.try_wait());
-        assert!(!event.try_wait());
+        join([waiter]);
+        is_set_once(&event);
     });
 }
 
 /// A waiter that gives up consumes a set that was meant for it, if there is one: no more than one
 /// set is left.
 #[test]
-fn who_gives_up_leaves_no_more_than_one() {
+fn a_waiter_that_gives_up_leaves_no_more_than_one_set() {
     check(3, || {
         let event = Arc::new(AutoEvent::new());
-        let waiter = {
-            let event = event.clone();
-            thread::spawn(move || event.wait_until(deadline()))
-        };
+        let waiter = spawn(&event, wait_briefly);
         event.set();
         event.set();
-        let passed = waiter.join().unwrap();
+        let passed = join([waiter])[0];
         assert!(event.try_wait() || passed);
         assert!(!event.try_wait());
     });
 }
 
 #[test]
-fn a_set_of_nobody_waiting_is_kept_once() {
+fn a_set_without_a_waiter_is_kept_once() {
     check(3, || {
         let event = Arc::new(AutoEvent::new());
-        let other = {
-            let event = event.clone();
-            thread::spawn(move || event.set())
-        };
+        let other = spawn(&event, AutoEvent::set);
         event.set();
-        other.join().unwrap();
-        assert!(event.try_wait());
-        assert!(!event.try_wait());
-    });
-}
-
-/// As for the event: a set that changes nothing, the reset, and the work.
-#[test]
-fn an_auto_event_loses_no_set_either() {
-    check(3, || {
-        let event = Arc::new(AutoEvent::with_scope(true, crate::Scope::Private));
-        let work = Arc::new(AtomicU32::new(0));
-        let producer = {
-            let (event, work) = (event.clone(), work.clone());
-            thread::spawn(move || {
-                work.store(1, Ordering::Relaxed);
-                event.set();
-            })
-        };
-        event.wait();
-        if work.load(Ordering::Relaxed) == 0 {
-            event.wait();
-            assert_eq!(work.load(Ordering::Relaxed), 1);
-        }
-        producer.join().unwrap();
+        join([other]);
+        is_set_once(&event);
     });
 }
 
 #[test]
 fn the_last_count_opens_the_latch() {
+    type Shared = (Latch, [UnsafeCell<u32>; 2]);
     check(1, || {
-        let latch = Arc::new(Latch::new(2));
-        let data = Arc::new([(); 2].map(|()| crate::checker::cell::UnsafeCell::new(0)));
-        let other = {
-            let (latch, data) = (latch.clone(), data.clone());
-            thread::spawn(move || {
-                // SAFETY: written before its writer counts down.
-                data[0].with_mut(|data| unsafe { *data = 7 });
-                latch.count_down(1).unwrap();
-            })
+        let shared: Arc<Shared> = Arc::new((Latch::new(2), [(); 2].map(|()| UnsafeCell::new(0))));
+        // SAFETY: written by one thread, before it counts down.
+        let write = |(_, data): &Shared, which: usize| {
+            data[which].with_mut(|data| unsafe { *data = 7 });
         };
-        let waiter = {
-            let (latch, data) = (latch.clone(), data.clone());
-            thread::spawn(move || {
-                latch.wait();
-                for data in &*data {
-                    // SAFETY: all threads have counted down; loom checks that this orders their
-                    // writes.
-                    assert_eq!(data.with(|data| unsafe { *data }), 7);
-                }
-            })
+        let sees_all = |(_, data): &Shared| {
+            for data in data {
+                // SAFETY: all threads have counted down; loom checks that this orders their writes.
+                assert_eq!(data.with(|data| unsafe { *data }), 7);
+            }
         };
-        // SAFETY: as above.
-        data[1].with_mut(|data| unsafe { *data = 7 });
-        latch.arrive_and_wait().unwrap();
-        for data in &*data {
-            // SAFETY: as above.
-            assert_eq!(data.with(|data| unsafe { *data }), 7);
-        }
-        other.join().unwrap();
-        waiter.join().unwrap();
+        let other = spawn(&shared, move |shared| {
+            write(shared, 0);
+            shared.0.count_down(1).unwrap();
+        });
+        let waiter = spawn(&shared, move |shared| {
+            shared.0.wait();
+            sees_all(shared);
+        });
+        write(&shared, 1);
+        shared.0.arrive_and_wait().unwrap();
+        sees_all(&shared);
+        join([other, waiter]);
     });
 }

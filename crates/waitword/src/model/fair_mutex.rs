@@ -27,26 +27,16 @@ impl Scene {
 fn all_have_it(threads: u32, preemptions: usize, last_frees_it: bool) {
     check(preemptions, move || {
         let options = PosixMutexOptions::new().flavour(PosixFlavour::WaitWake);
-        let scene = Arc::new(Scene {
-            mutex: options.build_model(),
-            turns: UnsafeCell::new(0),
-        });
+        let scene = Arc::new(Scene { mutex: options.build_model(), turns: UnsafeCell::new(0) });
         let turn = move |scene: &Scene| {
             if scene.turn(threads) && last_frees_it {
                 // No earlier hand-off touches it from here on.
                 scene.mutex.pretend_to_free();
             }
         };
-        let others: Vec<_> = (1..threads)
-            .map(|_| {
-                let scene = scene.clone();
-                thread::spawn(move || turn(&scene))
-            })
-            .collect();
+        let others: Vec<_> = (1..threads).map(|_| spawn(&scene, turn)).collect();
         turn(&scene);
-        for other in others {
-            other.join().unwrap();
-        }
+        join(others);
         if !last_frees_it {
             scene.mutex.assert_forgotten();
         }

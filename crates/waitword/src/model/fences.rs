@@ -39,13 +39,13 @@ fn with_both_fences_no_wake_is_lost() {
 
 #[test]
 #[should_panic(expected = "a wake-up was lost")]
-fn without_the_waiter_s_fence_one_is() {
+fn without_the_waiter_s_fence_a_wake_is_lost() {
     neither_misses_the_other(false, true);
 }
 
 #[test]
 #[should_panic(expected = "a wake-up was lost")]
-fn without_the_waker_s_fence_one_is() {
+fn without_the_waker_s_fence_a_wake_is_lost() {
     neither_misses_the_other(true, false);
 }
 

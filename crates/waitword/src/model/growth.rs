@@ -13,10 +13,14 @@ fn grow(waiter_table: &Arc<WaiterTable>) -> thread::JoinHandle<()> {
 fn a_wake_finds_the_waiter_in_whichever_table() {
     check(3, || {
         let (waiter_table, word) = (waiter_table(), TestWord::new(0));
-        let waiter = {
-            let (waiter_table, word) = (waiter_table.clone(), word.clone());
-            thread::spawn(move || while word.holds(0) && word.wait(&waiter_table).is_err() {})
-        };
+        let waiter =
+            spawn_on(
+                &waiter_table,
+                &word,
+                |table, word| {
+                    while word.holds(0) && word.wait(table).is_err() {}
+                },
+            );
         let grower = grow(&waiter_table);
         word.set(1);
         word.wake(&waiter_table, 1);
@@ -29,10 +33,7 @@ fn a_wake_finds_the_waiter_in_whichever_table() {
 fn a_timeout_leaves_the_queue_that_growth_has_moved() {
     check(3, || {
         let (waiter_table, word) = (waiter_table(), TestWord::new(0));
-        let waiter = {
-            let (waiter_table, word) = (waiter_table.clone(), word.clone());
-            thread::spawn(move || word.wait_briefly(&waiter_table).is_ok())
-        };
+        let waiter = spawn_on(&waiter_table, &word, |table, word| word.wait_briefly(table).is_ok());
         waiter_table.grow(8).unwrap();
         let counted = word.wake(&waiter_table, 1);
         assert_eq!(waiter.join().unwrap(), counted == 1);

@@ -27,11 +27,7 @@ impl Sleeper {
             let sleeper = sleeper.clone();
             thread::spawn(move || {
                 let parker = sleeper.pool.take(|_| {});
-                let until = Until {
-                    deadline: None,
-                    by: Some(&sleeper.interrupts),
-                    at_once: false,
-                };
+                let until = Until { deadline: None, by: Some(&sleeper.interrupts), at_once: false };
                 parker.park(&sleeper.notice, until).is_ok()
             })
         };
@@ -96,7 +92,6 @@ pub(super) struct Store {
 
 impl Store {
     pub(super) fn new(flavour: PosixFlavour) -> Arc<Self> {
-        Time::Stands.begin();
         Arc::new(Self {
             mutex: PosixMutexOptions::new().flavour(flavour).build_model(),
             condvar: RawCondvar::new(),
@@ -141,11 +136,7 @@ impl Store {
     /// returns whether it took one.
     pub(super) fn take_if_signalled(&self) -> bool {
         self.mutex.lock();
-        let until = Until {
-            deadline: None,
-            by: Some(&self.interrupts),
-            at_once: false,
-        };
+        let until = Until { deadline: None, by: Some(&self.interrupts), at_once: false };
         // SAFETY: the mutex is held, and it is the only one used with this condvar.
         let wakeup = unsafe { self.condvar.wait_until(&self.mutex, until) }.unwrap();
         let takes = wakeup == Wakeup::Signalled && self.change(|_| {}) > 0;

@@ -1,9 +1,14 @@
 //! The protocols under loom: every interleaving (up to a bound on preemptions), and the stale
 //! values that the C11 memory model lets a relaxed load return.
 //!
-//! The models run the crate's own table, buckets, queues and parkers, on loom's atomics and a model
-//! of the kernel's futex. A lost wake-up shows as a deadlock, which loom reports; a chain touched
-//! without its lock shows as a race on its cell.
+//! The models run the crate's own table, buckets, queues, parkers and policies. They replace only
+//! the atomics (`atomic/model.rs`) and the files of `sys` that have a twin named `_model.rs`: the
+//! kernel's futex, the clocks, the scheduler, the CPUs, memory and the environment; and the list of
+//! robust mutexes, the rwlock's timers and its thread-local. The policies are the shipped ones: a
+//! thread may stay awake, for one nanosecond. `cfg!(loom)` marks a few shortcuts.
+//! Tables are smaller (`smaller_in_models`), since each execution makes them again. A lost wake-up
+//! shows as a deadlock, which loom reports; a chain touched without its lock shows as a race on its
+//! cell.
 //!
 //! Run: `RUSTFLAGS="--cfg loom" cargo test --release -p waitword --lib model`
 //!
@@ -28,8 +33,8 @@ mod parkers;
 mod pi;
 mod requeue;
 mod robust;
-pub(crate) mod rwlock;
-mod rwlock_fast;
+mod rwlock;
+mod rwlock_biased;
 mod semaphore;
 mod timeout;
 mod wait_wake;
@@ -41,9 +46,40 @@ use crate::checker::sync::atomic::{AtomicU32, Ordering};
 use crate::checker::thread;
 use crate::error::Error;
 use crate::private::{Key, Place, WaiterTable};
+use crate::{Clock, Deadline};
+
+/// Starts a thread that shares `common` with the others.
+fn spawn<T: 'static, R: 'static>(
+    common: &Arc<T>,
+    work: impl FnOnce(&T) -> R + 'static,
+) -> thread::JoinHandle<R> {
+    let common = common.clone();
+    thread::spawn(move || work(&common))
+}
+
+/// In a model every deadline has passed.
+fn passed() -> Deadline {
+    Deadline::at(Clock::Monotonic, core::time::Duration::ZERO)
+}
+
+/// Waits until all these threads have ended, and returns their results.
+fn join<R: 'static>(threads: impl IntoIterator<Item = thread::JoinHandle<R>>) -> Vec<R> {
+    let results = threads.into_iter().map(|thread| thread.join().unwrap());
+    results.collect()
+}
 
 fn waiter_table() -> Arc<WaiterTable> {
     Arc::new(WaiterTable::new(None))
+}
+
+/// A thread that works on a word.
+fn spawn_on<R: 'static>(
+    waiter_table: &Arc<WaiterTable>,
+    word: &Arc<TestWord>,
+    work: impl FnOnce(&WaiterTable, &TestWord) -> R + 'static,
+) -> thread::JoinHandle<R> {
+    let (waiter_table, word) = (waiter_table.clone(), word.clone());
+    thread::spawn(move || work(&waiter_table, &word))
 }
 
 /// A word with an address of its own: word 0, 1, 2, ... of a four-bucket table.
@@ -55,10 +91,7 @@ struct TestWord {
 impl TestWord {
     fn new(number: usize) -> Arc<Self> {
         Arc::new(Self {
-            key: Key {
-                address: 0x1000 + 4 * number,
-                place: Place::Anywhere,
-            },
+            key: Key { address: 0x1000 + 4 * number, place: Place::Anywhere },
             value: AtomicU32::new(0),
         })
     }
@@ -78,8 +111,7 @@ impl TestWord {
 
     /// The same with a deadline. In a model every deadline has passed.
     fn wait_briefly(&self, waiter_table: &WaiterTable) -> Result<(), Error> {
-        use crate::{Clock, Deadline};
-        let deadline = Deadline::at(Clock::Monotonic, core::time::Duration::ZERO);
+        let deadline = passed();
         let holds = || self.holds(0);
         crate::futex::private::wait(waiter_table, self.key, holds, u64::MAX, Some(&deadline))
     }

@@ -8,24 +8,20 @@
 
 use super::*;
 use crate::checker::cell::UnsafeCell;
-use crate::lock::{
-    let_extras_be_woken, let_mutexes_be_monopolized, let_successors_be_late, let_time_pass,
-};
-use crate::oncpu::run_all_on_one_cpu;
 use crate::park::spin::let_others_be_busy;
+use crate::sys::cpu::run_all_on_one_cpu;
+use crate::sys::gettime::let_time_pass;
 use crate::sys::sched::{priority, set_priority, some_are_real_time};
-use crate::{Clock, Deadline, PosixFlavour, PosixMutexOptions, RawPosixMutex, Scope};
+use crate::{PosixFlavour, PosixMutexOptions, RawPosixMutex, Scope};
+use core::time::Duration;
 
-pub(super) const FLAVOURS: [PosixFlavour; 3] = [
-    PosixFlavour::Adaptive,
-    PosixFlavour::Throughput,
-    PosixFlavour::WaitWake,
-];
+pub(super) const FLAVOURS: [PosixFlavour; 3] =
+    [PosixFlavour::Adaptive, PosixFlavour::Throughput, PosixFlavour::WaitWake];
 /// A flavour with a successor. These flavours differ only in what the spin remembers, which no
 /// model sees.
 pub(super) const SUCCESSOR: PosixFlavour = PosixFlavour::Throughput;
 
-/// What time waiters see.
+/// What time waiters see, and what the mutex remembers at the beginning.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Time {
     /// All have just come.
@@ -34,30 +30,43 @@ pub(super) enum Time {
     Passes,
     /// The same, and all last ran on the CPU that every thread is on.
     PassesOnOneCpu,
-    /// Makes a thread that goes to sleep in a condvar wake others besides the successor.
+    /// The same for waiters that have waited for some milliseconds, so that they are still passed
+    /// over for others. Every successor is late.
+    PassesOnOneCpuSlowly,
+    /// A thread that goes to sleep in a condvar wakes others besides the successor, until a signal
+    /// or a wake-up in vain.
     ForExtras,
     /// Every successor is late, and unlocks wake other waiters besides it.
     SuccessorsAreLate,
-    /// Every mutex counts as monopolized: a thread that goes to sleep in a condvar wakes another
-    /// past the successor.
+    /// The mutex counts as monopolized at first: a thread that goes to sleep in a condvar wakes
+    /// another past the successor, which naps.
     SuccessorsNap,
     /// Other processes compete for the CPUs: a signalled thread does not become the successor.
     OthersAreBusy,
 }
 
 impl Time {
-    /// Call this at the start of each execution.
-    pub(super) fn begin(self) {
+    /// Call this at the start of each execution, with the mutex.
+    pub(super) fn begin(self, mutex: &RawPosixMutex) {
+        /// After this long the record of when the successor was appointed has wrapped
+        /// (`policy/wakes.rs`), so that no successor counts as late.
+        const LONG: Duration = Duration::from_millis(268);
+        mutex.let_a_sample_be_recent();
         match self {
             Self::Stands => {}
-            Self::Passes => let_time_pass(50),
+            Self::Passes => let_time_pass(LONG),
             Self::PassesOnOneCpu => {
-                let_time_pass(1);
+                let_time_pass(LONG);
                 run_all_on_one_cpu();
             }
-            Self::ForExtras => let_extras_be_woken(),
-            Self::SuccessorsAreLate => let_successors_be_late(),
-            Self::SuccessorsNap => let_mutexes_be_monopolized(),
+            Self::PassesOnOneCpuSlowly => {
+                let_time_pass(Duration::from_millis(1));
+                run_all_on_one_cpu();
+            }
+            Self::ForExtras => mutex.let_many_be_woken(),
+            // Late, and not yet impatient.
+            Self::SuccessorsAreLate => let_time_pass(Duration::from_micros(100)),
+            Self::SuccessorsNap => mutex.let_it_be_monopolized(),
             Self::OthersAreBusy => let_others_be_busy(),
         }
     }
@@ -78,13 +87,10 @@ impl Guarded {
     }
 
     pub(super) fn with_scope(flavour: PosixFlavour, time: Time, scope: Scope) -> Arc<Self> {
-        time.begin();
         let options = PosixMutexOptions::new().flavour(flavour).scope(scope);
-        Arc::new(Self {
-            mutex: options.build_model(),
-            turns: UnsafeCell::new(0),
-            next: UnsafeCell::new(0),
-        })
+        let mutex = options.build_model();
+        time.begin(&mutex);
+        Arc::new(Self { mutex, turns: UnsafeCell::new(0), next: UnsafeCell::new(0) })
     }
 
     /// With the mutex held: changes the protected data; returns the number of this turn.
@@ -151,19 +157,6 @@ impl Guarded {
         self.turn();
         self.mutex.assert_forgotten();
     }
-}
-
-/// In a model every deadline has passed.
-pub(super) fn passed() -> Deadline {
-    Deadline::at(Clock::Monotonic, core::time::Duration::ZERO)
-}
-
-pub(super) fn spawn<R: 'static>(
-    guarded: &Arc<Guarded>,
-    work: impl FnOnce(&Guarded) -> R + 'static,
-) -> thread::JoinHandle<R> {
-    let guarded = guarded.clone();
-    thread::spawn(move || work(&guarded))
 }
 
 /// A turn as a thread of this priority.

@@ -40,18 +40,13 @@ impl Task {
 fn one_runs_and_all_see_it() {
     check(2, || {
         let task = Task::new();
-        let others = [(); 2].map(|()| {
-            let task = task.clone();
-            thread::spawn(move || {
-                task.once.call_once(|| task.work());
-                task.is_done_once();
-            })
-        });
-        task.once.call_once(|| task.work());
-        task.is_done_once();
-        for other in others {
-            other.join().unwrap();
-        }
+        let call = |task: &Task| {
+            task.once.call_once(|| task.work());
+            task.is_done_once();
+        };
+        let others = [(); 2].map(|()| spawn(&task, call));
+        call(&task);
+        join(others);
     });
 }
 
@@ -60,63 +55,48 @@ fn one_runs_and_all_see_it() {
 fn a_thread_that_waits_before_it_has_begun_is_woken() {
     check(3, || {
         let task = Task::new();
-        let waiter = {
-            let task = task.clone();
-            thread::spawn(move || {
-                task.once.wait();
-                task.is_done_once();
-            })
-        };
+        let waiter = spawn(&task, |task| {
+            task.once.wait();
+            task.is_done_once();
+        });
         task.once.call_once(|| task.work());
-        waiter.join().unwrap();
+        join([waiter]);
     });
 }
 
-/// Catches the unwinding of the call.
-fn unwind(call: impl FnOnce()) {
-    let call = std::panic::AssertUnwindSafe(call);
-    let _ = std::panic::catch_unwind(call);
+/// Calls this with a function that unwinds.
+fn unwind(call: impl FnOnce(fn())) {
+    let call = || call(|| std::panic::resume_unwind(Box::new(())));
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
 }
 
 #[test]
-fn after_an_unwinding_another_begins_anew() {
+fn after_an_unwinding_another_thread_begins_again() {
     check(3, || {
         let task = Task::new();
-        let other = {
-            let task = task.clone();
-            thread::spawn(move || {
-                task.once.execute(|| task.work());
-                task.is_done_once();
-            })
-        };
-        unwind(|| {
-            task.once
-                .execute(|| std::panic::resume_unwind(Box::new(())));
+        let other = spawn(&task, |task| {
+            task.once.execute(|| task.work());
+            task.is_done_once();
         });
-        other.join().unwrap();
+        unwind(|work| task.once.execute(work));
+        join([other]);
         task.is_done_once();
     });
 }
 
 #[test]
-fn poison_wakes_those_who_wait() {
+fn poison_wakes_waiters() {
     check(3, || {
         let task = Task::new();
-        let other = {
-            let task = task.clone();
-            thread::spawn(move || {
-                task.once.call_once_force(|found| {
-                    assert!(matches!(found, OnceState::New | OnceState::Poisoned));
-                    task.work();
-                });
-                task.is_done_once();
-            })
-        };
-        unwind(|| {
-            task.once
-                .call_once(|| std::panic::resume_unwind(Box::new(())));
+        let other = spawn(&task, |task| {
+            task.once.call_once_force(|found| {
+                assert!(matches!(found, OnceState::New | OnceState::Poisoned));
+                task.work();
+            });
+            task.is_done_once();
         });
-        other.join().unwrap();
+        unwind(|work| task.once.call_once(work));
+        join([other]);
         task.is_done_once();
     });
 }

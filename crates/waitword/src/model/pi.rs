@@ -4,8 +4,9 @@
 use super::*;
 use crate::checker::cell::UnsafeCell;
 use crate::futex::Scope;
-use crate::lock::condvar::counted::{Sleep, Slept, signal};
+use crate::lock::condvar::counted::{Sleep, signal};
 use crate::lock::interrupter::Interrupter;
+use crate::lock::kernel_wait::Slept;
 use crate::lock::pi::{self, Acquired, PiError};
 use crate::sys::futex::signal as send_signal;
 
@@ -54,6 +55,31 @@ impl Play {
         self.changed.with(|changed| unsafe { *changed })
     }
 
+    /// One wait for a signal. The caller holds the mutex.
+    fn wait(&self, by: Option<&Interrupter>) -> Slept {
+        let sleep = Sleep::begin(&self.condition);
+        self.unlock();
+        let slept = sleep.sleep(None, by);
+        self.lock();
+        slept
+    }
+
+    /// Waits for the change, and leaves with the mutex held.
+    fn wait_for_change(&self) {
+        self.lock();
+        while !self.is_changed() {
+            assert_eq!(self.wait(None), Slept::Woken);
+        }
+    }
+
+    /// Makes the change and signals it.
+    fn change_and_signal(&self) {
+        self.lock();
+        self.change();
+        signal(&self.condition, 1);
+        self.unlock();
+    }
+
     fn turn(&self) {
         self.lock();
         self.count();
@@ -61,56 +87,40 @@ impl Play {
     }
 }
 
-fn spawn(play: &Arc<Play>, act: impl FnOnce(&Play) + 'static) -> thread::JoinHandle<()> {
-    let play = play.clone();
-    thread::spawn(move || act(&play))
-}
-
 #[test]
-fn one_at_a_time_and_nobody_sleeps_for_ever() {
+fn one_at_a_time_and_no_thread_sleeps_forever() {
     check(3, || {
         let play = Play::new();
         let others = [spawn(&play, Play::turn), spawn(&play, Play::turn)];
         play.turn();
-        for thread in others {
-            thread.join().unwrap();
-        }
+        join(others);
         assert_eq!(play.mutex.load(Ordering::Relaxed), pi::FREE);
     });
 }
 
 #[test]
-fn who_tries_has_it_or_is_told() {
+fn a_try_takes_it_or_finds_it_busy() {
     check(3, || {
         let play = Play::new();
-        let tries = spawn(&play, |play| {
-            match pi::try_lock(&play.mutex, Scope::Private) {
-                Ok(_) => {
-                    play.count();
-                    play.unlock();
-                }
-                Err(error) => assert_eq!(error, PiError::Busy),
+        let tries = spawn(&play, |play| match pi::try_lock(&play.mutex, Scope::Private) {
+            Ok(_) => {
+                play.count();
+                play.unlock();
             }
+            Err(error) => assert_eq!(error, PiError::Busy),
         });
         let locks = spawn(&play, Play::turn);
         play.turn();
-        tries.join().unwrap();
-        locks.join().unwrap();
+        join([tries, locks]);
     });
 }
 
 /// Two threads wait for a change, which is signalled with the mutex held or after the unlock.
-fn a_broadcast_loses_nobody(before_the_unlock: bool) {
+fn a_broadcast_loses_no_waiter(before_the_unlock: bool) {
     check(2, move || {
         let play = Play::new();
         let waiter = |play: &Play| {
-            play.lock();
-            while !play.is_changed() {
-                let sleep = Sleep::begin(&play.condition);
-                play.unlock();
-                assert_eq!(sleep.sleep(None, None), Slept::Woken);
-                play.lock();
-            }
+            play.wait_for_change();
             play.count();
             play.unlock();
         };
@@ -124,21 +134,19 @@ fn a_broadcast_loses_nobody(before_the_unlock: bool) {
         if !before_the_unlock {
             assert!(signal(&play.condition, usize::MAX) <= 2);
         }
-        for thread in others {
-            thread.join().unwrap();
-        }
+        join(others);
         assert_eq!(play.mutex.load(Ordering::Relaxed), pi::FREE);
     });
 }
 
 #[test]
-fn a_broadcast_with_the_mutex_loses_nobody() {
-    a_broadcast_loses_nobody(true);
+fn a_broadcast_with_the_mutex_loses_no_waiter() {
+    a_broadcast_loses_no_waiter(true);
 }
 
 #[test]
-fn a_broadcast_after_the_mutex_loses_nobody() {
-    a_broadcast_loses_nobody(false);
+fn a_broadcast_after_the_mutex_loses_no_waiter() {
+    a_broadcast_loses_no_waiter(false);
 }
 
 /// An interrupter comes at any point of a wait.
@@ -155,7 +163,7 @@ fn an_interrupted_waiter_does_not_sleep() {
             })
         };
         by.interrupt_with(send_signal);
-        waiter.join().unwrap();
+        join([waiter]);
     });
 }
 
@@ -186,18 +194,15 @@ fn a_late_interrupter_does_not_end_a_later_wait() {
             })
         };
         by.interrupt_with(send_signal);
-        play.lock();
-        play.change();
-        signal(&play.condition, 1);
-        play.unlock();
-        waiter.join().unwrap();
+        play.change_and_signal();
+        join([waiter]);
     });
 }
 
 /// Two threads wait, one of them may be interrupted, and there is one signal. If the signal was
 /// spent on the interrupted thread, that thread does not return as interrupted.
 #[test]
-fn no_signal_goes_to_the_interrupted() {
+fn no_signal_goes_to_an_interrupted_waiter() {
     check(2, || {
         let play = Play::new();
         let by = Arc::new(Interrupter::signalled());
@@ -207,10 +212,7 @@ fn no_signal_goes_to_the_interrupted() {
                 play.lock();
                 let mut interrupted = false;
                 while !play.is_changed() && !interrupted {
-                    let sleep = Sleep::begin(&play.condition);
-                    play.unlock();
-                    interrupted = sleep.sleep(None, Some(&by)) == Slept::Interrupted;
-                    play.lock();
+                    interrupted = play.wait(Some(&by)) == Slept::Interrupted;
                 }
                 if !interrupted {
                     // It was woken, perhaps by the one signal, and forwards it.
@@ -220,21 +222,11 @@ fn no_signal_goes_to_the_interrupted() {
             })
         };
         let other = spawn(&play, |play| {
-            play.lock();
-            while !play.is_changed() {
-                let sleep = Sleep::begin(&play.condition);
-                play.unlock();
-                assert_eq!(sleep.sleep(None, None), Slept::Woken);
-                play.lock();
-            }
+            play.wait_for_change();
             play.unlock();
         });
         by.interrupt_with(send_signal);
-        play.lock();
-        play.change();
-        signal(&play.condition, 1);
-        play.unlock();
-        stopped.join().unwrap();
-        other.join().unwrap();
+        play.change_and_signal();
+        join([stopped, other]);
     });
 }

@@ -12,10 +12,7 @@ fn moved_waiters_are_found(second: usize) {
     check(3, move || {
         let waiter_table = waiter_table();
         let words = [TestWord::new(0), TestWord::new(second)];
-        let waiter = {
-            let (waiter_table, word) = (waiter_table.clone(), words[0].clone());
-            thread::spawn(move || word.wait(&waiter_table).is_ok())
-        };
+        let waiter = spawn_on(&waiter_table, &words[0], |table, word| word.wait(table).is_ok());
         words[0].set(1);
         let moved = move_all(&waiter_table, &words[0], &words[1]);
         let counted = words[1].wake(&waiter_table, 1);
@@ -25,7 +22,7 @@ fn moved_waiters_are_found(second: usize) {
 }
 
 #[test]
-fn who_was_moved_is_found_at_the_other_word() {
+fn a_moved_waiter_is_found_at_the_other_word() {
     // Words 0 and 1 to 4: these include two words in one bucket and two in different ones.
     (1..5).for_each(moved_waiters_are_found);
 }
@@ -34,7 +31,7 @@ fn who_was_moved_is_found_at_the_other_word() {
 /// the mover sees the lock free and wakes, or the unlocker finds the waiter that was moved. This is
 /// why the target's count is raised before the locks are taken.
 #[test]
-fn an_unlock_never_passes_by_who_is_just_being_moved() {
+fn an_unlock_finds_a_waiter_that_is_being_moved() {
     check(3, || {
         let waiter_table = waiter_table();
         // The lock is held while its word is 0.
@@ -68,10 +65,7 @@ fn two_movers_in_opposite_directions_do_not_deadlock() {
     check(3, || {
         let waiter_table = waiter_table();
         let words = [TestWord::new(0), TestWord::new(1)];
-        let waiter = {
-            let (waiter_table, word) = (waiter_table.clone(), words[0].clone());
-            thread::spawn(move || word.wait(&waiter_table).is_ok())
-        };
+        let waiter = spawn_on(&waiter_table, &words[0], |table, word| word.wait(table).is_ok());
         let back = {
             let (waiter_table, [first, second]) = (waiter_table.clone(), words.clone());
             thread::spawn(move || move_all(&waiter_table, &second, &first))

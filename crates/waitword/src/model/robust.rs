@@ -8,7 +8,6 @@ use super::*;
 use crate::checker::cell::UnsafeCell;
 use crate::lock::robust::list::thread_ends;
 use crate::lock::robust::step::{self, Step};
-use crate::{Clock, Deadline};
 use crate::{RawRobustMutex, RobustError, RobustKind, RobustLocked, RobustProtocol};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicU32 as Count;
@@ -29,8 +28,15 @@ struct Death;
 
 impl Play {
     pub(super) fn new() -> Arc<Self> {
+        Self::that_tidies_after(1)
+    }
+
+    /// `takes`: which untidy take of the mutex looks for sleepers. (Of each few takes, one does.)
+    fn that_tidies_after(takes: u32) -> Arc<Self> {
+        let mutex = RawRobustMutex::new(RobustKind::ErrorChecking, RobustProtocol::None);
+        mutex.tidy_after(takes);
         Arc::new(Self {
-            mutex: RawRobustMutex::new(RobustKind::ErrorChecking, RobustProtocol::None),
+            mutex,
             turns: UnsafeCell::new(0),
             deaths: Count::new(0),
             reports: Count::new(0),
@@ -82,10 +88,8 @@ impl Play {
     pub(super) fn finish(&self) {
         self.turn();
         assert!(!self.mutex.is_locked());
-        let (deaths, reports) = (
-            self.deaths.load(Ordering::Relaxed),
-            self.reports.load(Ordering::Relaxed),
-        );
+        let (deaths, reports) =
+            (self.deaths.load(Ordering::Relaxed), self.reports.load(Ordering::Relaxed));
         // A thread that dies before it learns of another's death leaves one report for both.
         assert!(
             reports <= deaths && (deaths == 0) == (reports == 0),
@@ -95,41 +99,44 @@ impl Play {
     }
 }
 
-pub(super) fn spawn(play: &Arc<Play>, act: impl FnOnce(&Play) + 'static) -> thread::JoinHandle<()> {
-    let play = play.clone();
-    thread::spawn(move || act(&play))
+/// What a thread does: a turn, or one in which it dies if it reaches that step.
+#[derive(Clone, Copy)]
+enum Act {
+    Turn,
+    Die(Step),
 }
 
-pub(super) fn join(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
-    for thread in threads {
-        thread.join().unwrap();
+impl Act {
+    fn play(self, play: &Play) {
+        match self {
+            Self::Turn => play.turn(),
+            Self::Die(step) => play.turn_and_die(step),
+        }
+    }
+}
+
+/// Explores two threads that act, while this one takes some turns.
+fn others_act(preemptions: usize, turns: usize, acts: [Act; 2]) {
+    for takes in [1, 2] {
+        check(preemptions, move || {
+            let play = Play::that_tidies_after(takes);
+            let others = acts.map(|act| spawn(&play, move |play| act.play(play)));
+            (0..turns).for_each(|_| play.turn());
+            join(others);
+            play.finish();
+        });
     }
 }
 
 #[test]
-fn one_at_a_time_and_nobody_sleeps_for_ever() {
-    check(2, || {
-        let play = Play::new();
-        let others = [spawn(&play, Play::turn), spawn(&play, Play::turn)];
-        play.turn();
-        join(others);
-        play.finish();
-    });
+fn one_at_a_time_and_no_thread_sleeps_forever() {
+    others_act(2, 1, [Act::Turn; 2]);
 }
 
 #[test]
 fn one_dies_at_each_step() {
     for step in Step::ALL {
-        check(2, move || {
-            let play = Play::new();
-            let others = [
-                spawn(&play, move |play| play.turn_and_die(step)),
-                spawn(&play, Play::turn),
-            ];
-            play.turn();
-            join(others);
-            play.finish();
-        });
+        others_act(2, 1, [Act::Die(step), Act::Turn]);
     }
 }
 
@@ -138,17 +145,7 @@ fn one_dies_at_each_step() {
 #[test]
 fn one_dies_at_each_step_among_passers_by() {
     for step in Step::ALL {
-        check(2, move || {
-            let play = Play::new();
-            let others = [
-                spawn(&play, move |play| play.turn_and_die(step)),
-                spawn(&play, Play::turn),
-            ];
-            play.turn();
-            play.turn();
-            join(others);
-            play.finish();
-        });
+        others_act(2, 2, [Act::Die(step), Act::Turn]);
     }
 }
 
@@ -156,17 +153,7 @@ fn one_dies_at_each_step_among_passers_by() {
 fn two_die_at_every_two_steps() {
     for first in Step::ALL {
         for second in Step::ALL {
-            check(1, move || {
-                let play = Play::new();
-                let others = [
-                    spawn(&play, move |play| play.turn_and_die(first)),
-                    spawn(&play, move |play| play.turn_and_die(second)),
-                ];
-                play.turn();
-                play.turn();
-                join(others);
-                play.finish();
-            });
+            others_act(1, 2, [Act::Die(first), Act::Die(second)]);
         }
     }
 }
@@ -176,9 +163,8 @@ fn a_waiter_that_gives_up_takes_nothing_along() {
     check(2, || {
         let play = Play::new();
         let impatient = spawn(&play, |play| {
-            let past = Deadline::at(Clock::Monotonic, core::time::Duration::ZERO);
             // SAFETY: the mutex exists as long as any thread uses it.
-            match unsafe { play.mutex.lock_until(past) } {
+            match unsafe { play.mutex.lock_until(passed()) } {
                 Ok(_) => play.unlock(),
                 Err(error) => assert_eq!(error, RobustError::TimedOut),
             }
@@ -191,7 +177,7 @@ fn a_waiter_that_gives_up_takes_nothing_along() {
 }
 
 #[test]
-fn who_does_not_recover_it_ends_it_for_all() {
+fn a_holder_that_does_not_repair_it_ends_it_for_all() {
     check(2, || {
         let play = Play::new();
         let hears = |play: &Play| {
@@ -207,10 +193,7 @@ fn who_does_not_recover_it_ends_it_for_all() {
                 Err(error) => assert_eq!(error, RobustError::NotRecoverable),
             }
         };
-        let others = [
-            spawn(&play, |play| play.turn_and_die(Step::Locked)),
-            spawn(&play, hears),
-        ];
+        let others = [spawn(&play, |play| play.turn_and_die(Step::Locked)), spawn(&play, hears)];
         hears(&play);
         join(others);
         hears(&play);

@@ -1,39 +1,31 @@
 //! The semaphore: no thread sleeps while a token is available, and no token appears without a post.
 
 use super::*;
-use crate::{Clock, Deadline, Semaphore};
+use crate::Semaphore;
+use crate::checker::cell::UnsafeCell;
 
 fn semaphore(value: u32) -> Arc<Semaphore> {
     Arc::new(Semaphore::new(value))
 }
 
-/// In a model every deadline has passed.
-fn deadline() -> Deadline {
-    Deadline::at(Clock::Monotonic, core::time::Duration::ZERO)
-}
-
 fn waiter(semaphore: &Arc<Semaphore>) -> thread::JoinHandle<()> {
-    let semaphore = semaphore.clone();
-    thread::spawn(move || semaphore.wait())
+    spawn(semaphore, Semaphore::wait)
 }
 
 #[test]
 fn a_post_reaches_the_waiter_with_what_was_done_before() {
     check(3, || {
-        let semaphore = semaphore(0);
-        let data = Arc::new(crate::checker::cell::UnsafeCell::new(0));
-        let waiter = {
-            let (semaphore, data) = (semaphore.clone(), data.clone());
-            thread::spawn(move || {
-                semaphore.wait();
-                // SAFETY: the post orders the write before this; loom checks exactly that.
-                assert_eq!(data.with(|data| unsafe { *data }), 7);
-            })
-        };
+        let shared = Arc::new((Semaphore::new(0), UnsafeCell::new(0)));
+        let waiter = spawn(&shared, |(semaphore, data)| {
+            semaphore.wait();
+            // SAFETY: the post orders the write before this; loom checks exactly that.
+            assert_eq!(data.with(|data| unsafe { *data }), 7);
+        });
+        let (semaphore, data) = &*shared;
         // SAFETY: written once, before the post.
         data.with_mut(|data| unsafe { *data = 7 });
         semaphore.post().unwrap();
-        waiter.join().unwrap();
+        join([waiter]);
         assert_eq!(semaphore.value(), 0);
     });
 }
@@ -47,9 +39,7 @@ fn two_posts_wake_two_sleepers() {
         let waiters = [(); 2].map(|()| waiter(&semaphore));
         semaphore.post().unwrap();
         semaphore.post().unwrap();
-        for waiter in waiters {
-            waiter.join().unwrap();
-        }
+        join(waiters);
         assert_eq!(semaphore.value(), 0);
     });
 }
@@ -60,9 +50,7 @@ fn one_post_of_two_wakes_two_sleepers() {
         let semaphore = semaphore(0);
         let waiters = [(); 2].map(|()| waiter(&semaphore));
         semaphore.post_many(2).unwrap();
-        for waiter in waiters {
-            waiter.join().unwrap();
-        }
+        join(waiters);
         assert_eq!(semaphore.value(), 0);
     });
 }
@@ -73,15 +61,12 @@ fn a_timeout_takes_no_wake_up_with_it() {
     check(2, || {
         let semaphore = semaphore(0);
         let patient = waiter(&semaphore);
-        let impatient = {
-            let semaphore = semaphore.clone();
-            thread::spawn(move || semaphore.wait_until(deadline()))
-        };
+        let impatient = spawn(&semaphore, |semaphore| semaphore.wait_until(passed()));
         semaphore.post().unwrap();
         if impatient.join().unwrap() {
             semaphore.post().unwrap();
         }
-        patient.join().unwrap();
+        join([patient]);
         assert_eq!(semaphore.value(), 0);
     });
 }
@@ -90,20 +75,17 @@ fn a_timeout_takes_no_wake_up_with_it() {
 #[test]
 fn two_threads_take_turns() {
     check(2, || {
-        let semaphore = semaphore(1);
-        let data = Arc::new(crate::checker::cell::UnsafeCell::new(0));
-        let take_turn = |semaphore: &Semaphore, data: &crate::checker::cell::UnsafeCell<i32>| {
+        let shared = Arc::new((Semaphore::new(1), UnsafeCell::new(0)));
+        let take_turn = |(semaphore, data): &(Semaphore, UnsafeCell<i32>)| {
             semaphore.wait();
             // SAFETY: the semaphore admits one thread at a time; loom checks it.
             data.with_mut(|data| unsafe { *data += 1 });
             semaphore.post().unwrap();
         };
-        let other = {
-            let (semaphore, data) = (semaphore.clone(), data.clone());
-            thread::spawn(move || take_turn(&semaphore, &data))
-        };
-        take_turn(&semaphore, &data);
-        other.join().unwrap();
+        let other = spawn(&shared, take_turn);
+        take_turn(&shared);
+        let (semaphore, data) = &*shared;
+        join([other]);
         // SAFETY: the other thread has ended.
         assert_eq!(data.with(|data| unsafe { *data }), 2);
         assert_eq!(semaphore.value(), 1);
@@ -114,13 +96,10 @@ fn two_threads_take_turns() {
 fn a_thread_that_wants_two_is_woken_by_the_second_post() {
     check(3, || {
         let semaphore = semaphore(0);
-        let taker = {
-            let semaphore = semaphore.clone();
-            thread::spawn(move || assert!(semaphore.wait_many(2, None)))
-        };
+        let taker = spawn(&semaphore, |semaphore| assert!(semaphore.wait_many(2, None)));
         semaphore.post().unwrap();
         semaphore.post().unwrap();
-        taker.join().unwrap();
+        join([taker]);
         assert_eq!(semaphore.value(), 0);
     });
 }
@@ -132,14 +111,12 @@ fn a_thread_that_wants_two_takes_no_wake_up_from_one_that_wants_one() {
     for gives_up in [false, true] {
         check(2, move || {
             let semaphore = semaphore(0);
-            let taker = {
-                let semaphore = semaphore.clone();
-                let deadline = gives_up.then(deadline);
-                thread::spawn(move || semaphore.wait_many(2, deadline.as_ref()))
-            };
+            let deadline = gives_up.then(passed);
+            let taker =
+                spawn(&semaphore, move |semaphore| semaphore.wait_many(2, deadline.as_ref()));
             let waiter = waiter(&semaphore);
             semaphore.post().unwrap();
-            waiter.join().unwrap();
+            join([waiter]);
             if !gives_up {
                 semaphore.post_many(2).unwrap();
             }
@@ -154,17 +131,14 @@ fn a_thread_that_wants_two_takes_no_wake_up_from_one_that_wants_one() {
 fn two_that_want_two_take_turns() {
     check(2, || {
         let semaphore = semaphore(2);
-        let other = {
-            let semaphore = semaphore.clone();
-            thread::spawn(move || {
-                assert!(semaphore.wait_many(2, None));
-                semaphore.post_many(2).unwrap();
-            })
-        };
+        let other = spawn(&semaphore, |semaphore| {
+            assert!(semaphore.wait_many(2, None));
+            semaphore.post_many(2).unwrap();
+        });
         assert!(semaphore.wait_many(2, None));
         semaphore.post().unwrap();
         semaphore.post().unwrap();
-        other.join().unwrap();
+        join([other]);
         assert_eq!(semaphore.value(), 2);
     });
 }

@@ -4,13 +4,10 @@
 use super::*;
 
 #[test]
-fn a_timeout_and_a_wake_agree_on_who_was_first() {
+fn a_timeout_and_a_wake_agree_on_which_was_first() {
     check(3, || {
         let (waiter_table, word) = (waiter_table(), TestWord::new(0));
-        let waiter = {
-            let (waiter_table, word) = (waiter_table.clone(), word.clone());
-            thread::spawn(move || word.wait_briefly(&waiter_table))
-        };
+        let waiter = spawn_on(&waiter_table, &word, |table, word| word.wait_briefly(table));
         let counted = word.wake(&waiter_table, 1);
         let woken = waiter.join().unwrap().is_ok();
         assert_eq!(counted == 1, woken);
@@ -21,14 +18,9 @@ fn a_timeout_and_a_wake_agree_on_who_was_first() {
 fn a_timeout_does_not_take_a_wake_with_it() {
     check(2, || {
         let (waiter_table, word) = (waiter_table(), TestWord::new(0));
-        let impatient = {
-            let (waiter_table, word) = (waiter_table.clone(), word.clone());
-            thread::spawn(move || word.wait_briefly(&waiter_table).is_ok())
-        };
-        let patient = {
-            let (waiter_table, word) = (waiter_table.clone(), word.clone());
-            thread::spawn(move || word.wait(&waiter_table).is_ok())
-        };
+        let impatient =
+            spawn_on(&waiter_table, &word, |table, word| word.wait_briefly(table).is_ok());
+        let patient = spawn_on(&waiter_table, &word, |table, word| word.wait(table).is_ok());
         word.set(1);
         let counted = word.wake(&waiter_table, 1);
         // This wakes any thread still queued; otherwise loom reports a deadlock.
@@ -43,10 +35,8 @@ fn a_timeout_follows_a_requeue_to_the_other_word() {
     check(3, || {
         let waiter_table = waiter_table();
         let words = [TestWord::new(0), TestWord::new(1)];
-        let waiter = {
-            let (waiter_table, word) = (waiter_table.clone(), words[0].clone());
-            thread::spawn(move || word.wait_briefly(&waiter_table).is_ok())
-        };
+        let waiter =
+            spawn_on(&waiter_table, &words[0], |table, word| word.wait_briefly(table).is_ok());
         let mover = {
             let (waiter_table, [from, to]) = (waiter_table.clone(), words.clone());
             thread::spawn(move || super::requeue::move_all(&waiter_table, &from, &to))

@@ -6,10 +6,14 @@ use super::*;
 fn a_waiter_is_never_left_asleep() {
     check(3, || {
         let (waiter_table, word) = (waiter_table(), TestWord::new(0));
-        let waiter = {
-            let (waiter_table, word) = (waiter_table.clone(), word.clone());
-            thread::spawn(move || while word.holds(0) && word.wait(&waiter_table).is_err() {})
-        };
+        let waiter =
+            spawn_on(
+                &waiter_table,
+                &word,
+                |table, word| {
+                    while word.holds(0) && word.wait(table).is_err() {}
+                },
+            );
         word.set(1);
         word.wake(&waiter_table, 1);
         waiter.join().unwrap();
@@ -20,10 +24,8 @@ fn a_waiter_is_never_left_asleep() {
 fn the_count_is_the_number_of_waits_that_return() {
     check(2, || {
         let (waiter_table, word) = (waiter_table(), TestWord::new(0));
-        let waiters = [(); 2].map(|()| {
-            let (waiter_table, word) = (waiter_table.clone(), word.clone());
-            thread::spawn(move || word.wait(&waiter_table).is_ok())
-        });
+        let waiters = [(); 2]
+            .map(|()| spawn_on(&waiter_table, &word, |table, word| word.wait(table).is_ok()));
         word.set(1);
         let counted = word.wake(&waiter_table, usize::MAX);
         let woken = waiters.map(|waiter| waiter.join().unwrap() as usize);
@@ -41,10 +43,8 @@ fn two_wakers_wake_two_waiters() {
                 word.wake(&waiter_table, 1)
             }
         };
-        let waiter = {
-            let (waiter_table, word) = (waiter_table.clone(), word.clone());
-            thread::spawn(move || word.wait(&waiter_table).is_ok() as usize)
-        };
+        let waiter =
+            spawn_on(&waiter_table, &word, |table, word| word.wait(table).is_ok() as usize);
         let other = thread::spawn(waker(waiter_table.clone(), word.clone()));
         let mine = waker(waiter_table.clone(), word.clone())();
         let counted = mine + other.join().unwrap();
@@ -53,7 +53,7 @@ fn two_wakers_wake_two_waiters() {
 }
 
 #[test]
-fn what_the_waker_wrote_is_visible_to_the_woken() {
+fn the_waker_s_writes_are_visible_to_the_woken_thread() {
     check(3, || {
         let (waiter_table, word) = (waiter_table(), TestWord::new(0));
         let data = Arc::new(crate::checker::cell::UnsafeCell::new(0));

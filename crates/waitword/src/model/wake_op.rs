@@ -12,7 +12,7 @@ fn wake_one_each(
     change: impl FnOnce() -> bool,
 ) -> [usize; 2] {
     let each = |of_first, of_second| [of_first, of_second];
-    private::wake_op(waiter_table, first, 1, second, 1, change, each)
+    private::wake_op(waiter_table, [(first, 1), (second, 1)], change, each)
 }
 
 /// One thread waits on the condition and then for the lock, another for the lock. A signal and
@@ -23,8 +23,7 @@ fn signal_and_unlock_in_one_step_wakes_both() {
         let waiter_table = waiter_table();
         let (condition, lock) = (TestWord::new(0), TestWord::new(1));
         let spawn_waiter = |word: &Arc<TestWord>| {
-            let (waiter_table, word) = (waiter_table.clone(), word.clone());
-            thread::spawn(move || word.wait(&waiter_table).is_ok() as usize)
+            spawn_on(&waiter_table, word, |table, word| word.wait(table).is_ok() as usize)
         };
         let waiters = [spawn_waiter(&condition), spawn_waiter(&lock)];
         condition.set(1);
@@ -42,10 +41,7 @@ fn an_old_value_that_does_not_compare_leaves_the_second_word_s_waiters_alone() {
     check(3, || {
         let waiter_table = waiter_table();
         let words = [TestWord::new(0), TestWord::new(1)];
-        let waiter = {
-            let (waiter_table, word) = (waiter_table.clone(), words[1].clone());
-            thread::spawn(move || word.wait(&waiter_table).is_ok())
-        };
+        let waiter = spawn_on(&waiter_table, &words[1], |table, word| word.wait(table).is_ok());
         let change = || {
             words[1].set(1);
             false
@@ -59,14 +55,11 @@ fn an_old_value_that_does_not_compare_leaves_the_second_word_s_waiters_alone() {
 
 /// A waiter moves from one of the two words to the other at the same time: it is woken wherever it
 /// is queued.
-fn a_waiter_that_moves_is_not_passed_by(from: usize, to: usize, preemptions: usize) {
+fn a_waiter_that_moves_is_not_missed(from: usize, to: usize, preemptions: usize) {
     check(preemptions, move || {
         let waiter_table = waiter_table();
         let words = [TestWord::new(0), TestWord::new(1)];
-        let waiter = {
-            let (waiter_table, word) = (waiter_table.clone(), words[from].clone());
-            thread::spawn(move || word.wait(&waiter_table).is_ok())
-        };
+        let waiter = spawn_on(&waiter_table, &words[from], |table, word| word.wait(table).is_ok());
         let mover = {
             let (waiter_table, words) = (waiter_table.clone(), words.clone());
             thread::spawn(move || move_all(&waiter_table, &words[from], &words[to]))
@@ -84,11 +77,11 @@ fn a_waiter_that_moves_is_not_passed_by(from: usize, to: usize, preemptions: usi
 }
 
 #[test]
-fn a_waiter_that_moves_from_the_first_word_to_the_second_is_not_passed_by() {
-    a_waiter_that_moves_is_not_passed_by(0, 1, 2);
+fn a_waiter_that_moves_from_the_first_word_to_the_second_is_not_missed() {
+    a_waiter_that_moves_is_not_missed(0, 1, 2);
 }
 
 #[test]
-fn a_waiter_that_moves_from_the_second_word_to_the_first_is_not_passed_by() {
-    a_waiter_that_moves_is_not_passed_by(1, 0, 2);
+fn a_waiter_that_moves_from_the_second_word_to_the_first_is_not_missed() {
+    a_waiter_that_moves_is_not_missed(1, 0, 2);
 }

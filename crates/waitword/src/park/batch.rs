@@ -3,12 +3,12 @@
 
 use super::Sleeps;
 use super::pool::{Group, ParkerId, Pool};
-use crate::atomic::Ordering;
+use crate::atomic::{Ordering, smaller_in_models};
 use crate::sys;
 use core::num::NonZeroU32;
 
 /// Groups remembered before the calls for them are made. 16 groups hold 512 threads.
-const GROUPS: usize = if cfg!(loom) { 2 } else { 16 };
+const GROUPS: usize = smaller_in_models(16, 2);
 
 /// Collects the parkers to wake. Wakes them when it is dropped, or sooner if many groups are
 /// involved.
@@ -21,11 +21,7 @@ pub(crate) struct WakeCalls<'a> {
 
 impl<'a> WakeCalls<'a> {
     pub(crate) fn new(pool: &'a Pool) -> Self {
-        Self {
-            pool,
-            groups: [(0, 0); GROUPS],
-            len: 0,
-        }
+        Self { pool, groups: [(0, 0); GROUPS], len: 0 }
     }
 
     /// Ensures that the user of parker `id`, which has just been given a notice, wakes up from

@@ -9,7 +9,8 @@
 //! other processes compete for the CPUs, this reports CPUs as idle that are merely not ours. To the
 //! caller that is the same: our threads wait for something other than our threads.
 
-use crate::sys::clock::{Clock, now, process_cpu_time};
+use crate::atomic::process_static;
+use crate::sys::clock::{nanoseconds, process_cpu_time};
 use crate::sys::sched;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -30,11 +31,13 @@ struct IdleCpus {
     are_idle: AtomicBool,
 }
 
-static IDLE_CPUS: IdleCpus = IdleCpus::new();
+process_static! {
+    static IDLE_CPUS: IdleCpus = IdleCpus::new();
+}
 
 /// Whether CPUs were idle lately. For a thread that is about to sleep.
 pub(crate) fn are_idle() -> bool {
-    let time = now(Clock::Monotonic).as_nanos() as u64;
+    let time = nanoseconds();
     if IDLE_CPUS.is_due(time) {
         IDLE_CPUS.compare(time, process_cpu_time().as_nanos() as u64, sched::cpus);
     }
@@ -58,10 +61,7 @@ impl IdleCpus {
     /// Compares at `time`, when the process has had `has_had` of CPU time, both in nanoseconds.
     fn compare(&self, time: u64, has_had: u64, cpus: impl Fn() -> u32) {
         let since = self.since.load(Relaxed);
-        let is_mine = self
-            .since
-            .compare_exchange(since, time, Relaxed, Relaxed)
-            .is_ok();
+        let is_mine = self.since.compare_exchange(since, time, Relaxed, Relaxed).is_ok();
         if !is_mine {
             return;
         }
@@ -79,14 +79,14 @@ impl IdleCpus {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn cpus_are_idle_that_have_a_quarter_of_their_time_left() {
+    fn cpus_with_a_quarter_of_their_time_left_are_idle() {
         let idle = IdleCpus::new();
         let compare = |time, had| {
             assert!(idle.is_due(time));

@@ -62,7 +62,6 @@
 //!    are while a thread sleeps.
 
 mod batch;
-#[cfg(not(loom))]
 pub(crate) mod idle_cpus;
 pub(crate) mod interrupt;
 mod notice;
@@ -71,10 +70,7 @@ pub(crate) mod spin;
 
 pub(crate) use batch::WakeCalls;
 pub(crate) use notice::{Notice, Notices, Sleeps};
-#[cfg(not(loom))]
-pub(crate) use pool::GROUP;
-pub(crate) use pool::{ParkerId, Pool};
-#[cfg(not(loom))]
+pub(crate) use pool::{GROUP, ParkerId, Pool};
 pub(crate) use spin::{budget, set_budget};
 
 use crate::atomic::{AtomicU32, Ordering};
@@ -82,6 +78,7 @@ use crate::stats::{self, Event};
 use crate::sys;
 use crate::sys::Errno;
 use crate::sys::clock::Deadline;
+use crate::sys::futex::KernelWord;
 use core::num::NonZeroU32;
 use interrupt::{Interruptible, Interrupts};
 use pool::{Group, Slot};
@@ -107,10 +104,7 @@ impl<'a> Until<'a> {
     /// Without a spin.
     #[inline]
     pub(crate) fn asleep(deadline: Option<&'a Deadline>) -> Self {
-        Self {
-            at_once: true,
-            ..deadline.into()
-        }
+        Self { at_once: true, ..deadline.into() }
     }
 
     /// The [`Interrupts`] that reach the sleeper. (A deadline that can be brought forward is
@@ -132,11 +126,7 @@ impl<'a> Until<'a> {
 impl<'a> From<Option<&'a Deadline>> for Until<'a> {
     #[inline]
     fn from(deadline: Option<&'a Deadline>) -> Self {
-        Self {
-            deadline,
-            by: None,
-            at_once: false,
-        }
+        Self { deadline, by: None, at_once: false }
     }
 }
 
@@ -239,11 +229,10 @@ impl Parker<'_> {
     ///
     /// # Safety
     /// Every entry from index 1 on names a mapped, aligned word.
-    #[cfg(not(loom))]
     pub(crate) unsafe fn park_with_words(
         &self,
         notices: &impl Notices,
-        entries: &mut [sys::futex::Waitv],
+        entries: &mut [sys::futex_raw::Waitv],
         deadline: Option<&Deadline>,
     ) -> Result<usize, Errno> {
         const SIZE_U32_PRIVATE: u32 = 2 | 128;
@@ -254,15 +243,15 @@ impl Parker<'_> {
             return Ok(0);
         }
         stats::count(Event::Sleeps);
-        entries[0] = sys::futex::Waitv {
+        entries[0] = sys::futex_raw::Waitv {
             val: seen.into(),
-            uaddr: alone.as_ptr().expose_provenance() as u64,
+            uaddr: KernelWord::address(alone).expose_provenance() as u64,
             flags: SIZE_U32_PRIVATE,
             reserved: 0,
         };
         // SAFETY: `entries[0]` names a word of a parker in the pool, which is never unmapped; the
         // other entries are mapped and aligned, by this function's contract.
-        match unsafe { sys::futex::waitv(entries, deadline) } {
+        match unsafe { sys::futex_raw::waitv(entries, deadline) } {
             _ if place.is_wiped() => Err(Errno::INTR),
             // Our own word changed; the caller need not know.
             Err(Errno::AGAIN) if alone.load(Ordering::Acquire) != seen => Ok(0),
@@ -344,11 +333,7 @@ fn poll(
             return Err(Ended::Interrupted);
         }
         if deadline.is_some_and(Deadline::has_passed) {
-            return if notices.any_given() {
-                Ok(())
-            } else {
-                Err(Ended::TimedOut)
-            };
+            return if notices.any_given() { Ok(()) } else { Err(Ended::TimedOut) };
         }
         sys::sched::sleep_nanoseconds(nap);
         nap = (nap * 2).min(LONGEST_NAP);

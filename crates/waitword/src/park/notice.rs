@@ -36,9 +36,7 @@ pub(crate) trait Notices {
 
 impl Notice {
     pub(crate) fn new() -> Self {
-        Self {
-            state: AtomicU32::new(AWAKE),
-        }
+        Self { state: AtomicU32::new(AWAKE) }
     }
 
     /// Gives the notice; returns where its thread sleeps. This is the waker's last access: the

@@ -9,20 +9,17 @@
 
 use super::spin::History;
 use super::{Parker, Place};
-use crate::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use crate::atomic::{
+    AtomicPtr, AtomicU32, AtomicUsize, Ordering, array, const_fn, smaller_in_models,
+};
+use crate::sys::mem;
 use core::num::NonZeroU32;
 use core::ptr;
 
 /// Parkers that sleep on one kernel word, each with a bit of its own.
-pub(crate) const GROUP: usize = if cfg!(loom) { 4 } else { 32 };
+pub(crate) const GROUP: usize = smaller_in_models(32, 4);
 /// Chunk n holds 2^n groups: room for 2^24 groups, far beyond the kernel's limit of 2^22 threads.
-const CHUNKS: usize = if cfg!(shuttle) {
-    2
-} else if cfg!(loom) {
-    1
-} else {
-    24
-};
+const CHUNKS: usize = smaller_in_models(24, 2);
 
 /// See the parent module.
 #[repr(C)]
@@ -36,6 +33,17 @@ impl Group {
     /// The bits of all parkers of a group.
     pub(super) const ALL: NonZeroU32 =
         NonZeroU32::new(u32::MAX >> (32 - GROUP)).expect("a group has members");
+
+    /// Of free parkers: zeros.
+    fn new() -> Self {
+        let slot = |_| Slot {
+            in_use: AtomicU32::new(FREE),
+            alone: AtomicU32::new(0),
+            spins: History::new(),
+            thread: AtomicUsize::new(0),
+        };
+        Self { calls: AtomicU32::new(0), slots: core::array::from_fn(slot) }
+    }
 }
 
 /// One place to sleep in, on a cache line of its own.
@@ -133,23 +141,14 @@ fn capacity(chunks: u32) -> usize {
 }
 
 impl Pool {
-    #[cfg(not(loom))]
-    pub(crate) const fn new(if_unwiped: fn()) -> Self {
-        Self {
-            chunks: [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS],
-            len: AtomicU32::new(0),
-            cursor: AtomicU32::new(0),
-            if_unwiped,
-        }
-    }
-
-    #[cfg(loom)]
-    pub(crate) fn new(if_unwiped: fn()) -> Self {
-        Self {
-            chunks: [const { () }; CHUNKS].map(|()| AtomicPtr::new(ptr::null_mut())),
-            len: AtomicU32::new(0),
-            cursor: AtomicU32::new(0),
-            if_unwiped,
+    const_fn! {
+        pub(crate) const fn new(if_unwiped: fn()) -> Self {
+            Self {
+                chunks: array![AtomicPtr::new(ptr::null_mut()); CHUNKS],
+                len: AtomicU32::new(0),
+                cursor: AtomicU32::new(0),
+                if_unwiped,
+            }
         }
     }
 
@@ -160,13 +159,11 @@ impl Pool {
     }
 
     /// Bytes mapped for parkers.
-    #[cfg(not(loom))]
     pub(crate) fn mapped_bytes(&self) -> usize {
         (0..self.len.load(Ordering::Acquire)).map(chunk_bytes).sum()
     }
 
     /// How many parkers are in use.
-    #[cfg(not(loom))]
     pub(crate) fn in_use(&self) -> usize {
         let is_in_use = |&index: &usize| !self.place(ParkerId::from_index(index)).slot.is_free();
         (0..self.capacity()).filter(is_in_use).count()
@@ -188,16 +185,10 @@ impl Pool {
     #[inline]
     pub(super) fn place(&self, id: ParkerId) -> Place<'_> {
         let group = self.group(id.group());
-        Place {
-            id,
-            group,
-            slot: &group.slots[id.index() % GROUP],
-            bit: id.bit(),
-        }
+        Place { id, group, slot: &group.slots[id.index() % GROUP], bit: id.bit() }
     }
 
     /// The thread that the parker's user has [noted](super::Parker::note_thread).
-    #[cfg(not(loom))]
     pub(crate) fn noted_thread(&self, id: ParkerId) -> usize {
         // Relaxed: read under the lock of the bucket in which the parker's user queued after noting
         // it.
@@ -215,11 +206,7 @@ impl Pool {
     #[inline]
     pub(crate) fn take(&self, grown: impl Fn(usize)) -> Parker<'_> {
         let hint = hint::get();
-        let place = if hint < self.capacity() {
-            self.try_take(hint)
-        } else {
-            None
-        };
+        let place = if hint < self.capacity() { self.try_take(hint) } else { None };
         let place = place.or_else(|| self.search(grown));
         if let Some(place) = place {
             hint::set(place.id.index());
@@ -229,11 +216,9 @@ impl Pool {
 
     /// The parker that another thread has taken and forgotten. For models in which threads must
     /// know each other's parkers before they start.
-    #[cfg(all(test, loom))]
+    #[cfg(loom)]
     pub(crate) fn adopt(&self, id: ParkerId) -> Parker<'_> {
-        Parker {
-            place: Some(self.place(id)),
-        }
+        Parker { place: Some(self.place(id)) }
     }
 
     #[cold]
@@ -273,8 +258,7 @@ impl Pool {
             // have published it has failed: no other thread has the address.
             unsafe { unmap_chunk(chunk, groups) };
         } else {
-            self.cursor
-                .store(((1 << chunk) - 1) * GROUP as u32, Ordering::Relaxed);
+            self.cursor.store(((1 << chunk) - 1) * GROUP as u32, Ordering::Relaxed);
         }
         self.len.fetch_max(chunk + 1, Ordering::AcqRel);
         Some(())
@@ -284,7 +268,6 @@ impl Pool {
     ///
     /// # Safety
     /// The process has one thread, and it holds no parker.
-    #[cfg(not(loom))]
     pub(crate) unsafe fn wipe(&self) {
         for index in 0..self.capacity() {
             let place = self.place(ParkerId::from_index(index));
@@ -295,55 +278,35 @@ impl Pool {
     }
 }
 
-#[cfg(not(loom))]
 fn chunk_bytes(chunk: u32) -> usize {
-    (size_of::<Group>() << chunk).next_multiple_of(crate::sys::mem::PAGE)
+    (size_of::<Group>() << chunk).next_multiple_of(mem::PAGE)
 }
 
-#[cfg(not(loom))]
 fn map_chunk(chunk: u32, if_unwiped: fn()) -> Option<*mut Group> {
-    let memory = crate::sys::mem::map(chunk_bytes(chunk))?;
+    let memory = mem::map(chunk_bytes(chunk))?;
     // SAFETY: whole pages of the mapping made just above. All zeros is a chunk of free parkers
     // (invariant 3), so what a child finds is a valid state.
-    let wiped = unsafe { crate::sys::mem::wipe_on_fork(memory, chunk_bytes(chunk)) };
+    let wiped = unsafe { mem::wipe_on_fork(memory, chunk_bytes(chunk)) };
     if wiped.is_err() {
         if_unwiped();
     }
-    Some(memory.as_ptr().cast())
+    let groups = memory.cast();
+    // SAFETY: the mapping has room for 2^chunk groups, and `Group::new` makes one of zeros.
+    unsafe { mem::construct(groups, 1 << chunk, Group::new) };
+    Some(groups.as_ptr())
 }
 
 /// # Safety
-/// [`map_chunk`] has mapped `groups` for this chunk, and it was never published.
-#[cfg(not(loom))]
+/// [`map_chunk`] has mapped `groups` for this chunk, and no other thread has the address.
 unsafe fn unmap_chunk(chunk: u32, groups: *mut Group) {
-    if let Some(memory) = ptr::NonNull::new(groups.cast()) {
-        // SAFETY: one whole mapping of this length, by this function's contract, and no reference
-        // into it, since it was never published.
-        unsafe { crate::sys::mem::unmap(memory, chunk_bytes(chunk)) };
+    if let Some(groups) = ptr::NonNull::new(groups) {
+        // SAFETY: one whole mapping of this length with that many groups, by this function's
+        // contract, and no reference into it, since no other thread has it.
+        unsafe {
+            mem::destruct(groups, 1 << chunk);
+            mem::unmap(groups.cast(), chunk_bytes(chunk));
+        }
     }
-}
-
-#[cfg(loom)]
-fn map_chunk(chunk: u32, _if_unwiped: fn()) -> Option<*mut Group> {
-    let slot = || Slot {
-        in_use: AtomicU32::new(FREE),
-        alone: AtomicU32::new(1),
-        spins: History::new(),
-        thread: AtomicUsize::new(0),
-    };
-    let group = || Group {
-        calls: AtomicU32::new(1),
-        slots: core::array::from_fn(|_| slot()),
-    };
-    let groups: Box<[Group]> = (0..1 << chunk).map(|_| group()).collect();
-    Some(Box::into_raw(groups).cast())
-}
-
-#[cfg(loom)]
-unsafe fn unmap_chunk(chunk: u32, groups: *mut Group) {
-    // SAFETY: `groups` is a box of 2^chunk groups that `map_chunk` has turned into a pointer, and
-    // nothing else has the pointer, by this function's contract.
-    drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(groups, 1 << chunk)) });
 }
 
 #[cfg(loom)]
@@ -361,11 +324,11 @@ impl Drop for Pool {
 }
 
 /// The number of the parker that this thread used last.
-#[cfg(not(loom))]
 mod hint {
+    use crate::atomic::thread_static;
     use core::cell::Cell;
 
-    thread_local! {
+    thread_static! {
         // No destructor and a constant initial value: plain thread-local storage, usable at any
         // moment of a thread's life and in signal handlers.
         static HINT: Cell<usize> = const { Cell::new(usize::MAX) };
@@ -378,12 +341,4 @@ mod hint {
     pub(super) fn set(index: usize) {
         HINT.with(|hint| hint.set(index));
     }
-}
-
-#[cfg(loom)]
-mod hint {
-    pub(super) fn get() -> usize {
-        usize::MAX
-    }
-    pub(super) fn set(_index: usize) {}
 }

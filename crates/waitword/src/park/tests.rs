@@ -6,15 +6,13 @@ use std::collections::HashSet;
 fn no_two_users_have_one_parker() {
     let pool = Pool::new(|| ());
     let parkers: Vec<_> = (0..500).map(|_| pool.take(|_| {})).collect();
-    let ids: HashSet<_> = parkers
-        .iter()
-        .map(|parker| format!("{:?}", parker.id().unwrap()))
-        .collect();
+    let ids: HashSet<_> =
+        parkers.iter().map(|parker| format!("{:?}", parker.id().unwrap())).collect();
     assert_eq!(ids.len(), 500);
 }
 
 #[test]
-fn the_pool_grows_with_those_who_wait_at_once_and_not_with_those_who_ever_did() {
+fn the_pool_grows_with_the_threads_that_wait_at_once_and_not_with_all_that_ever_did() {
     let pool = Pool::new(|| ());
     for _ in 0..10_000 {
         // Each time a thread that has never waited before.
@@ -116,9 +114,7 @@ fn sleepers_are_woken_while_calls_pass_their_end() {
     for singly in [0, 1, 5] {
         for group in 0..GROUPS {
             // Odd, as `begin` makes it, and two calls before the wrap.
-            pool.group(group)
-                .calls
-                .store(u32::MAX - 4, Ordering::Relaxed);
+            pool.group(group).calls.store(u32::MAX - 4, Ordering::Relaxed);
         }
         let notices: Vec<_> = (0..SLEEPERS).map(|_| Notice::new()).collect();
         let (send, receive) = std::sync::mpsc::channel();

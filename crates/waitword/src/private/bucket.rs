@@ -49,11 +49,13 @@
 //! the first time had already shown the move, then it read A's count raised. `models/requeue.pml`
 //! and `model/wake_op.rs` show that this is needed.
 
-use super::node::Chain;
-use crate::atomic::{AtomicU32, Ordering, UnsafeCell, fence, full_fence};
+use super::chain::Chain;
+use crate::atomic::{
+    AtomicU32, Ordering, UnsafeCell, fence, full_fence, smaller_in_models, spin_loop,
+};
 use crate::sys;
 
-pub(super) const LANES: usize = if cfg!(loom) { 2 } else { 8 };
+pub(super) const LANES: usize = smaller_in_models(8, 2);
 
 /// See the module documentation. All zeros is an empty bucket.
 #[repr(C, align(64))]
@@ -71,12 +73,10 @@ pub(crate) struct Bucket {
 unsafe impl Sync for Bucket {}
 
 impl Bucket {
-    #[cfg(loom)]
+    /// An empty bucket: zeros.
     pub(super) fn new() -> Self {
         Self {
-            lock: Lock {
-                state: AtomicU32::new(UNLOCKED),
-            },
+            lock: Lock { state: AtomicU32::new(UNLOCKED) },
             chain: UnsafeCell::new(Chain::new()),
             waiters: core::array::from_fn(|_| AtomicU32::new(0)),
             moves: AtomicU32::new(0),
@@ -115,12 +115,9 @@ impl Bucket {
     }
 
     /// How many waiters are counted, on all lanes.
-    #[cfg(not(loom))]
     pub(super) fn counted(&self) -> usize {
         let lanes = self.waiters.iter();
-        lanes
-            .map(|lane| lane.load(Ordering::Relaxed) as usize)
-            .sum()
+        lanes.map(|lane| lane.load(Ordering::Relaxed) as usize).sum()
     }
 
     /// Records, under the lock, that waiters are being moved out of this bucket. They have been
@@ -167,7 +164,6 @@ impl Bucket {
     ///
     /// # Safety
     /// The process has one thread, and it is in no bucket.
-    #[cfg(not(loom))]
     pub(super) unsafe fn wipe(&self) {
         // Relaxed, as all stores here: there is one thread.
         self.lock.state.store(UNLOCKED, Ordering::Relaxed);
@@ -196,9 +192,7 @@ struct Lock {
 impl Lock {
     #[inline]
     fn try_lock(&self) -> bool {
-        self.state
-            .compare_exchange(UNLOCKED, LOCKED, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
+        self.state.compare_exchange(UNLOCKED, LOCKED, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     #[inline]
@@ -210,9 +204,9 @@ impl Lock {
 
     #[cold]
     fn lock_contended(&self) {
-        const LOOKS: u32 = if cfg!(loom) { 0 } else { 100 };
+        const LOOKS: usize = smaller_in_models(100, 1);
         for _ in 0..LOOKS {
-            core::hint::spin_loop();
+            spin_loop();
             if self.state.load(Ordering::Relaxed) == UNLOCKED && self.try_lock() {
                 return;
             }

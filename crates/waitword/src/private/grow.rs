@@ -1,4 +1,4 @@
-//! The first table, and larger ones as more threads wait.
+//! Larger tables as more threads wait.
 //!
 //! Growth locks every bucket of the old table in order, moves the rings over, publishes the new
 //! table and unlocks. A thread that was waiting for a bucket's lock then checks the current table
@@ -12,10 +12,10 @@
 
 use super::section::Section;
 use super::table::Table;
-use super::{FIRST_BUCKETS, WaiterTable};
+use super::waiter_table::WaiterTable;
 use crate::atomic::Ordering;
-use crate::sys;
-use crate::sys::numa::Nodes;
+use crate::park::{GROUP, Parker};
+use crate::sys::sched;
 use core::ptr::NonNull;
 
 /// There is no memory for a larger table. The present one stays in use.
@@ -23,63 +23,14 @@ use core::ptr::NonNull;
 pub(crate) struct OutOfMemory;
 
 impl WaiterTable {
-    fn described_nodes(&self) -> Nodes {
-        self.nodes.unwrap_or_else(sys::numa::nodes)
-    }
-
-    #[cold]
-    pub(super) fn make_first_table(&self) -> &Table {
-        #[cfg(not(loom))]
-        let wanted = sys::env::number(c"WAITWORD_BUCKETS").map_or(0, |wanted| wanted as usize);
-        #[cfg(loom)]
-        let wanted = 0;
-        let buckets = self
-            .least_buckets
-            .load(Ordering::Relaxed)
-            .max(wanted)
-            .max(FIRST_BUCKETS);
-        let nodes = self.described_nodes();
-        let table = Table::allocate(Table::bits_for(buckets, nodes), nodes)
-            .or_else(|| Table::allocate(Table::bits_for(FIRST_BUCKETS, nodes), nodes));
-        match table {
-            // SAFETY: `allocate` has just made it.
-            Some(table) => unsafe { self.publish_first(table) },
-            #[cfg(not(loom))]
-            None => {
-                super::fork::wipe_by_handler();
-                // SAFETY: a static, which `free` leaves alone.
-                unsafe { self.publish_first(NonNull::from(super::table::reserve())) }
-            }
-            #[cfg(loom)]
-            None => unreachable!("models have memory"),
-        }
-    }
-
-    /// Makes `table` the current table, or frees it if there already is one.
-    ///
-    /// # Safety
-    /// The table comes from [`Table::allocate`], and no other thread has it; or it is the reserve.
-    unsafe fn publish_first(&self, table: NonNull<Table>) -> &Table {
-        // Release: the header is written before the pointer can be found.
-        let published = self.current.compare_exchange(
-            core::ptr::null_mut(),
-            table.as_ptr(),
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        );
-        match published {
-            // SAFETY: published just now: from then on it is not freed while the waiter table
-            // exists.
-            Ok(_) => unsafe { table.as_ref() },
-            Err(theirs) => {
-                // SAFETY: ours was not published, so no other thread has it. `theirs` was: it is
-                // not null, and not freed while the waiter table exists.
-                unsafe {
-                    Table::free(table);
-                    &*theirs
-                }
-            }
-        }
+    /// A parker for the calling thread, which is about to wait. The table grows with the number of
+    /// parkers, as far as memory allows.
+    pub(crate) fn take_parker(&self) -> Parker<'_> {
+        self.parkers.take(|capacity| {
+            // If memory is short, the present table stays in use, with longer queues.
+            let _ = self.grow(capacity);
+            sched::grow_kernel_hash(capacity / GROUP);
+        })
     }
 
     /// Ensures that there are at least `buckets`; returns how many there are then.
@@ -95,7 +46,7 @@ impl WaiterTable {
             if old.len() >= (nodes.count() as usize) << bits {
                 return Ok(old.len());
             }
-            let new = Table::allocate(bits, nodes).ok_or(OutOfMemory)?;
+            let new = Table::allocate(bits, nodes, self.if_unwiped).ok_or(OutOfMemory)?;
             // SAFETY: `allocate` has just made it.
             if unsafe { self.replace(old, new) } {
                 return Ok((nodes.count() as usize) << bits);
@@ -144,10 +95,7 @@ impl WaiterTable {
         }
         is_current
     }
-}
 
-#[cfg(not(loom))]
-impl WaiterTable {
     /// How many buckets there are; 0 before the first wait.
     pub(crate) fn buckets(&self) -> usize {
         self.existing_table().map_or(0, Table::len)
@@ -163,29 +111,5 @@ impl WaiterTable {
             table = unsafe { this.previous.as_ref() };
         }
         bytes
-    }
-}
-
-#[cfg(loom)]
-impl Drop for WaiterTable {
-    fn drop(&mut self) {
-        let mut table = NonNull::new(crate::checker::last_value(&mut self.current));
-        // Every model ends with no waiter queued and none counted.
-        if let Some(current) = table.filter(|_| !std::thread::panicking()) {
-            // SAFETY: the model is over, and its tables are freed only below.
-            let buckets = unsafe { current.as_ref() }.all();
-            assert!(
-                buckets.iter().all(|bucket| bucket.is_empty()),
-                "left behind"
-            );
-        }
-        while let Some(this) = table {
-            // SAFETY: the model is over: no thread has any table, and each is freed once, after its
-            // link to the previous one was read.
-            unsafe {
-                table = NonNull::new(this.as_ref().previous.cast_mut());
-                Table::free(this);
-            }
-        }
     }
 }

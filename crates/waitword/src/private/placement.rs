@@ -2,6 +2,7 @@
 //! slab (`move_pages(2)`), on whatever nodes the machine has. `scripts/qemu numa` runs this on a
 //! machine with four.
 
+use super::bucket::Bucket;
 use super::table::Table;
 use super::{Key, Place, WaiterTable, waiter_table};
 use crate::sys::Errno;
@@ -68,14 +69,14 @@ fn stay_on(cpu: usize) {
 }
 
 #[test]
-fn every_page_of_a_slab_lies_on_its_node_whoever_touches_it_first() {
+fn every_page_of_a_slab_lies_on_its_node_whichever_thread_touches_it_first() {
     let nodes = numa::nodes();
     for (cpu, _) in cpus_and_nodes() {
         thread::scope(|scope| {
             scope.spawn(|| {
                 stay_on(cpu);
                 for bits in [6, 9, 13] {
-                    let table = Table::allocate(bits, nodes).unwrap();
+                    let table = Table::allocate(bits, nodes, || ()).unwrap();
                     // SAFETY: not freed while it is in use here.
                     let slabs = unsafe { table.as_ref() }.all().chunks_exact(1 << bits);
                     assert_eq!(slabs.len(), nodes.count() as usize);
@@ -94,7 +95,7 @@ fn every_page_of_a_slab_lies_on_its_node_whoever_touches_it_first() {
 }
 
 /// Waits until a thread is queued under `key`; returns the bucket it is queued in.
-fn bucket_with_a_waiter(key: Key) -> *const super::Bucket {
+fn bucket_with_a_waiter(key: Key) -> *const Bucket {
     let deadline = std::time::Instant::now() + Duration::from_secs(60);
     loop {
         let queue = waiter_table().lock_queue(key);
@@ -102,19 +103,16 @@ fn bucket_with_a_waiter(key: Key) -> *const super::Bucket {
             return queue.held.found.bucket;
         }
         drop(queue);
-        assert!(std::time::Instant::now() < deadline, "nobody came");
+        assert!(std::time::Instant::now() < deadline, "no waiter came");
         thread::yield_now();
     }
 }
 
 #[test]
-fn waiters_stand_in_a_bucket_of_the_node_that_their_word_names() {
+fn waiters_are_queued_on_the_node_that_their_word_names() {
     for number in numa::nodes().numbers() {
         let pair = NumaWord::new(AtomicU32::new(0), AtomicU32::new(number));
-        let key = Key {
-            address: (&raw const pair.value).addr(),
-            place: Place::OnNode(number),
-        };
+        let key = Key { address: (&raw const pair.value).addr(), place: Place::OnNode(number) };
         for _ in ["in the table that there is", "in one that growth has made"] {
             thread::scope(|scope| {
                 let waiter = scope.spawn(|| Futex::numa(&pair).wait(0));
@@ -132,13 +130,10 @@ fn waiters_stand_in_a_bucket_of_the_node_that_their_word_names() {
 }
 
 #[test]
-fn minus_one_is_the_node_of_the_cpu_and_the_waiter_stands_there() {
+fn minus_one_is_the_node_of_the_cpu_and_the_waiter_is_queued_there() {
     for (cpu, number) in cpus_and_nodes() {
         let pair = NumaWord::new(AtomicU32::new(0), AtomicU32::new(u32::MAX));
-        let key = Key {
-            address: (&raw const pair.value).addr(),
-            place: Place::OnNode(number),
-        };
+        let key = Key { address: (&raw const pair.value).addr(), place: Place::OnNode(number) };
         thread::scope(|scope| {
             let waiter = scope.spawn(|| {
                 stay_on(cpu);
@@ -159,24 +154,18 @@ fn a_waiter_is_found_in_a_table_over_other_nodes_than_it_came_to() {
     let found_on = |key| {
         let table = WAITER_TABLE.table();
         let slab = table.all().len() / table.nodes().count() as usize;
-        let bucket: *const super::Bucket = table.find(key).bucket;
-        (bucket.addr() - table.all().as_ptr().addr()) / size_of::<super::Bucket>() / slab
+        let bucket: *const Bucket = table.find(key).bucket;
+        (bucket.addr() - table.all().as_ptr().addr()) / size_of::<Bucket>() / slab
     };
-    let key = |number| Key {
-        address: 0x5000,
-        place: Place::OnNode(number),
-    };
-    let nodes = [
-        super::Node::new(key(4), 1, None, 0),
-        super::Node::new(key(5), 2, None, 0),
-    ];
+    let key = |number| Key { address: 0x5000, place: Place::OnNode(number) };
+    let nodes = [super::Node::new(key(4), 1, None, 0), super::Node::new(key(5), 2, None, 0)];
     for node in &nodes {
         // SAFETY: the nodes stay in place until they are claimed below.
         unsafe { WAITER_TABLE.register(node.key()).push(node) };
     }
     assert_eq!([4, 5].map(|number| found_on(key(number))), [2, 3]);
     let fewer = Nodes::from_mask(0b11_0000);
-    let table = Table::allocate(Table::bits_for(1024, fewer), fewer).unwrap();
+    let table = Table::allocate(Table::bits_for(1024, fewer), fewer, || ()).unwrap();
     // SAFETY: made just above.
     assert!(unsafe { WAITER_TABLE.replace(WAITER_TABLE.table(), table) });
     assert_eq!([4, 5].map(|number| found_on(key(number))), [0, 1]);

@@ -1,7 +1,8 @@
 //! A list of waiters and the words they wait on, for debugging a program that hangs.
 
-use super::WaiterTable;
 use super::section::Section;
+use super::waiter_table::WaiterTable;
+use crate::atomic::spin_loop;
 
 /// A thread that waits on a private word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,23 +31,20 @@ pub struct Snapshot {
 }
 
 /// Tries before a bucket is skipped.
-const PATIENCE: u32 = 10_000;
+const TRIES: u32 = 10_000;
 
 impl WaiterTable {
     /// Lists waiters into `out` as far as there is room. Goes bucket by bucket, so threads come and
     /// go meanwhile.
     pub(crate) fn snapshot(&self, out: &mut [Waiter]) -> Snapshot {
-        let mut found = Snapshot {
-            parkers: self.parkers.in_use(),
-            ..Snapshot::default()
-        };
+        let mut found = Snapshot { parkers: self.parkers.in_use(), ..Snapshot::default() };
         let Some(table) = self.existing_table() else {
             return found;
         };
         for bucket in table.all() {
             let _section = Section::enter(self);
-            let locked = (0..PATIENCE).any(|_| {
-                core::hint::spin_loop();
+            let locked = (0..TRIES).any(|_| {
+                spin_loop();
                 bucket.try_lock()
             });
             if !locked {

@@ -15,47 +15,11 @@
 //! more, so all earlier tables together are no larger than the newest.
 
 use super::bucket::{Bucket, LANES};
-use crate::sys;
-use crate::sys::numa::Nodes;
-
-/// Where a word's waiters are queued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// In the bucket that the hash selects: words spread over all nodes.
-    Anywhere,
-    /// The same, for waiters of a mutex at that address. A late wake, made when the mutex has
-    /// become something else, must not find the waiters of that.
-    AtMutex,
-    /// On the node with this number, because the word asks for it. This is the number, not the
-    /// position among a table's nodes: a later table may have other nodes (`cpuset(7)`), and the
-    /// waiters must still be found.
-    OnNode(u32),
-}
-
-impl Place {
-    pub(super) fn to_bits(self) -> u32 {
-        match self {
-            Place::Anywhere => 0,
-            Place::AtMutex => 1,
-            Place::OnNode(number) => number + 2,
-        }
-    }
-
-    pub(super) fn from_bits(bits: u32) -> Self {
-        match bits {
-            0 => Place::Anywhere,
-            1 => Place::AtMutex,
-            number => Place::OnNode(number - 2),
-        }
-    }
-}
-
-/// What the waiters of one word have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Key {
-    pub(crate) address: usize,
-    pub(crate) place: Place,
-}
+use super::key::{Key, Place};
+use crate::atomic::smaller_in_models;
+use crate::sys::mem::{self, PAGE};
+use crate::sys::numa::{self, Nodes};
+use core::ptr::{self, NonNull};
 
 /// Where a key's waiters are queued in one table.
 #[derive(Clone, Copy)]
@@ -83,10 +47,7 @@ unsafe impl Sync for Table {}
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A page of buckets: less than a page cannot be placed on a node.
-#[cfg(not(loom))]
-const LEAST_BITS: u32 = (sys::mem::PAGE / size_of::<Bucket>()).ilog2();
-#[cfg(loom)]
-const LEAST_BITS: u32 = 0;
+const LEAST_BITS: u32 = smaller_in_models(PAGE / size_of::<Bucket>(), 1).ilog2();
 const MOST_BITS: u32 = 28;
 
 impl Table {
@@ -117,11 +78,7 @@ impl Table {
         // SAFETY: the position is below the number of nodes and the index in a slab below 2^bits,
         // so this is one of the `len` buckets that are there (`all`).
         let bucket = unsafe { &*self.buckets.add(index) };
-        Found {
-            table: self,
-            bucket,
-            lane,
-        }
+        Found { table: self, bucket, lane }
     }
 
     /// How many buckets there are on all nodes.
@@ -142,129 +99,93 @@ impl Table {
     }
 }
 
-#[cfg(not(loom))]
-mod memory {
-    use super::*;
-    use crate::sys::mem::{PAGE, map, unmap, wipe_on_fork};
-    use core::ptr::{self, NonNull};
-
-    impl Table {
-        /// Bytes mapped for a table, including its header.
-        pub(crate) fn mapped_bytes(&self) -> usize {
-            if ptr::eq(self, reserve()) {
-                return 0;
-            }
-            PAGE + self.len() * size_of::<Bucket>()
+/// The memory of tables.
+impl Table {
+    /// Bytes mapped for a table, including its header.
+    pub(crate) fn mapped_bytes(&self) -> usize {
+        if ptr::eq(self, reserve()) {
+            return 0;
         }
-
-        /// A new, empty table; `None` if memory is short.
-        pub(in crate::private) fn allocate(bits: u32, nodes: Nodes) -> Option<NonNull<Self>> {
-            let node_bytes = size_of::<Bucket>() << bits;
-            let bytes = node_bytes * nodes.count() as usize;
-            let memory = map(PAGE + bytes)?;
-            // SAFETY: a page from the start is inside the mapping, which is longer.
-            let buckets = unsafe { memory.add(PAGE) };
-            if nodes.count() > 1 {
-                let mut start = buckets.as_ptr();
-                for number in nodes.numbers() {
-                    // SAFETY: there is a slab of this length for each of the nodes, so its end is
-                    // inside the mapping, or is the end of it.
-                    let end = unsafe { start.add(node_bytes) };
-                    sys::numa::prefer(start..end, number);
-                    start = end;
-                }
-            }
-            // SAFETY: the slabs are whole pages of this mapping: a table has at least a page of
-            // buckets for each node. All zeros is an empty table.
-            if unsafe { wipe_on_fork(buckets, bytes) }.is_err() {
-                crate::private::fork::wipe_by_handler();
-            }
-            let table = memory.cast::<Self>();
-            let header = Self {
-                buckets: buckets.as_ptr().cast(),
-                bits,
-                nodes,
-                previous: ptr::null(),
-            };
-            // SAFETY: a header is smaller than the mapping's first page, and a page is aligned for
-            // it. No other thread has the address yet.
-            unsafe { table.write(header) };
-            Some(table)
-        }
-
-        /// # Safety
-        /// The table was never published, or no thread can still have it.
-        pub(in crate::private) unsafe fn free(table: NonNull<Self>) {
-            // SAFETY: it has not been freed, by this function's contract.
-            let bytes = unsafe { table.as_ref() }.mapped_bytes();
-            if bytes != 0 {
-                // SAFETY: `allocate` has mapped this many bytes from the header on, and no
-                // reference into them is left, by this function's contract.
-                unsafe { unmap(table.cast(), bytes) };
-            }
-        }
+        PAGE + self.len() * size_of::<Bucket>()
     }
 
-    /// The reserve buckets exist even when memory is short.
-    const RESERVE_BITS: u32 = 4;
-    static RESERVE_BUCKETS: [ZeroedBucket; 1 << RESERVE_BITS] =
-        [const { ZeroedBucket(core::mem::MaybeUninit::zeroed()) }; 1 << RESERVE_BITS];
+    /// A new, empty table; `None` if memory is short. Calls `if_unwiped` if the kernel will not
+    /// empty it in a forked child.
+    pub(super) fn allocate(bits: u32, nodes: Nodes, if_unwiped: fn()) -> Option<NonNull<Self>> {
+        let node_bytes = size_of::<Bucket>() << bits;
+        let bytes = node_bytes * nodes.count() as usize;
+        let memory = mem::map(PAGE + bytes)?;
+        // SAFETY: a page from the start is inside the mapping, which is longer.
+        let buckets = unsafe { memory.add(PAGE) };
+        if nodes.count() > 1 {
+            let mut start = buckets.as_ptr();
+            for number in nodes.numbers() {
+                // SAFETY: there is a slab of this length for each of the nodes, so its end is
+                // inside the mapping, or is the end of it.
+                let end = unsafe { start.add(node_bytes) };
+                numa::prefer(start..end, number);
+                start = end;
+            }
+        }
+        // SAFETY: the slabs are whole pages of this mapping: a table has at least a page of buckets
+        // for each node. All zeros is an empty table.
+        if unsafe { mem::wipe_on_fork(buckets, bytes) }.is_err() {
+            if_unwiped();
+        }
+        let table = memory.cast::<Self>();
+        let header = Self { buckets: buckets.as_ptr().cast(), bits, nodes, previous: ptr::null() };
+        // SAFETY: the slabs have room for `len` buckets, and `Bucket::new` makes one of zeros.
+        unsafe { mem::construct(buckets.cast(), header.len(), Bucket::new) };
+        // SAFETY: a header is smaller than the mapping's first page, and a page is aligned for it.
+        // No other thread has the address yet.
+        unsafe { table.write(header) };
+        Some(table)
+    }
 
-    #[repr(transparent)]
-    struct ZeroedBucket(core::mem::MaybeUninit<core::cell::UnsafeCell<Bucket>>);
-
-    // SAFETY: a bucket is Sync, and this is one: all zeros is an empty bucket. It is used only as a
-    // bucket, by shared reference.
-    unsafe impl Sync for ZeroedBucket {}
-
-    static RESERVE: Table = Table {
-        buckets: (&raw const RESERVE_BUCKETS).cast(),
-        bits: RESERVE_BITS,
-        nodes: Nodes::ONE,
-        previous: ptr::null(),
-    };
-
-    /// The small table that a process falls back to if not even the first can be mapped. It is
-    /// slow, but no wake-up is lost. The next growth replaces it.
-    pub(in crate::private) fn reserve() -> &'static Table {
-        &RESERVE
+    /// # Safety
+    /// The table was never published, or no thread can still have it.
+    pub(super) unsafe fn free(table: NonNull<Self>) {
+        // SAFETY: it has not been freed, by this function's contract. A table's buckets are never
+        // null.
+        let (bytes, first, len) = unsafe {
+            let Self { buckets, .. } = *table.as_ref();
+            let first = NonNull::new_unchecked(buckets.cast_mut());
+            (table.as_ref().mapped_bytes(), first, table.as_ref().len())
+        };
+        if bytes != 0 {
+            // SAFETY: `allocate` has mapped this many bytes from the header on, and has made these
+            // buckets in them. No reference into them is left, by this function's contract.
+            unsafe {
+                mem::destruct(first, len);
+                mem::unmap(table.cast(), bytes);
+            }
+        }
     }
 }
 
-#[cfg(not(loom))]
-pub(super) use memory::reserve;
+/// The reserve buckets exist even when memory is short.
+const RESERVE_BITS: u32 = 4;
+static RESERVE_BUCKETS: [ZeroedBucket; 1 << RESERVE_BITS] =
+    [const { ZeroedBucket(core::mem::MaybeUninit::zeroed()) }; 1 << RESERVE_BITS];
 
-#[cfg(loom)]
-mod memory {
-    use super::*;
-    use core::ptr::{self, NonNull};
+#[repr(transparent)]
+struct ZeroedBucket(core::mem::MaybeUninit<core::cell::UnsafeCell<Bucket>>);
 
-    impl Table {
-        pub(in crate::private) fn allocate(bits: u32, nodes: Nodes) -> Option<NonNull<Self>> {
-            let buckets: Box<[Bucket]> = (0..(nodes.count() as usize) << bits)
-                .map(|_| Bucket::new())
-                .collect();
-            let table = Self {
-                buckets: Box::into_raw(buckets).cast(),
-                bits,
-                nodes,
-                previous: ptr::null(),
-            };
-            NonNull::new(Box::into_raw(Box::new(table)))
-        }
+// SAFETY: a bucket is Sync, and this is one: all zeros is an empty bucket. It is used only as a
+// bucket, by shared reference.
+unsafe impl Sync for ZeroedBucket {}
 
-        /// # Safety
-        /// The table was never published, or no thread can still have it.
-        pub(in crate::private) unsafe fn free(table: NonNull<Self>) {
-            // SAFETY: `allocate` has made both boxes, the buckets with this length, and nothing
-            // else has them, by this function's contract.
-            unsafe {
-                let table = Box::from_raw(table.as_ptr());
-                let buckets = ptr::slice_from_raw_parts_mut(table.buckets.cast_mut(), table.len());
-                drop(Box::from_raw(buckets));
-            }
-        }
-    }
+static RESERVE: Table = Table {
+    buckets: (&raw const RESERVE_BUCKETS).cast(),
+    bits: RESERVE_BITS,
+    nodes: Nodes::ONE,
+    previous: ptr::null(),
+};
+
+/// The small table that a process falls back to if not even the first can be mapped. It is slow,
+/// but no wake-up is lost. The next growth replaces it.
+pub(super) fn reserve() -> &'static Table {
+    &RESERVE
 }
 
 #[cfg(all(test, not(loom)))]
@@ -287,29 +208,24 @@ mod tests {
 
     /// A machine with nodes 0, 1, 4 and 5, as described here, not as found.
     fn four_nodes() -> &'static Table {
-        let table = Table::allocate(LEAST_BITS, Nodes::from_mask(0b11_0011)).unwrap();
+        let table = Table::allocate(LEAST_BITS, Nodes::from_mask(0b11_0011), || ()).unwrap();
         // SAFETY: never freed.
         unsafe { table.as_ref() }
     }
 
     #[test]
-    fn words_without_a_wish_spread_evenly_over_the_nodes() {
+    fn words_that_name_no_node_spread_evenly_over_the_nodes() {
         let table = four_nodes();
         let mut on_node = [0usize; 4];
         for word in 0..40_000 {
             let index = index_of(table, key(0x7f00_0000_1000 + word * 4, Place::Anywhere));
             on_node[index >> table.bits] += 1;
         }
-        assert!(
-            on_node
-                .iter()
-                .all(|&words| (9_000..11_000).contains(&words)),
-            "{on_node:?}"
-        );
+        assert!(on_node.iter().all(|&words| (9_000..11_000).contains(&words)), "{on_node:?}");
     }
 
     #[test]
-    fn a_word_that_names_a_node_stands_in_that_node_s_memory() {
+    fn a_word_that_names_a_node_is_queued_in_that_node_s_memory() {
         let table = four_nodes();
         for (position, number) in table.nodes.numbers().enumerate() {
             for word in 0..1000 {
@@ -320,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_the_table_has_no_memory_on_is_served_by_all() {
+    fn a_word_on_a_node_without_table_memory_spreads_over_all_nodes() {
         let table = four_nodes();
         let served_by = (0..1000)
             .map(|word| index_of(table, key(0x5000 + word * 4, Place::OnNode(2))) >> table.bits)
@@ -330,7 +246,7 @@ mod tests {
 
     #[test]
     fn neighbouring_bytes_spread_over_buckets_and_lanes() {
-        let table = Table::allocate(8, Nodes::ONE).unwrap();
+        let table = Table::allocate(8, Nodes::ONE, || ()).unwrap();
         // SAFETY: never freed.
         let table = unsafe { table.as_ref() };
         let mut used = [0usize; 256 * LANES];

@@ -1,12 +1,14 @@
 //! The arguments and results of futex(2).
 
-use super::{Access, Errno, Timespec, at_least_one, check_address, check_argument, pi};
-use crate::futex::{RawFutex, Scope, requeue::requeue, wait::wait, wake::wake};
+use super::arguments::{Access, Timespec, at_least_one, check_address, check_argument};
+use super::call::{CLOCK_REALTIME, Call, PRIVATE_FLAG, private_word};
+use super::pi;
+use crate::futex::{RawFutex, requeue::requeue, wait::wait, wake::wake};
 use crate::lock::interrupter::Interrupter;
 use crate::park::Until;
-use crate::sys;
+use crate::sys::Errno;
 use crate::sys::clock::{Clock, Deadline};
-use crate::word::{RawWakeOp, Size, WordPtr};
+use crate::word::RawWakeOp;
 
 const WAIT: i32 = 0;
 const WAKE: i32 = 1;
@@ -16,58 +18,7 @@ const WAKE_OP: i32 = 5;
 const WAIT_BITSET: i32 = 9;
 const WAKE_BITSET: i32 = 10;
 
-const PRIVATE_FLAG: i32 = 128;
-const CLOCK_REALTIME: i32 = 256;
-
 const ALL_BITS: u32 = u32::MAX;
-
-/// A call of futex(2).
-#[derive(Clone, Copy)]
-pub(super) struct Call {
-    pub(super) uaddr: *mut u32,
-    pub(super) op: i32,
-    pub(super) val: u32,
-    pub(super) timeout_or_val2: usize,
-    pub(super) uaddr2: *mut u32,
-    pub(super) val3: u32,
-}
-
-impl Call {
-    /// Makes the system call.
-    ///
-    /// # Errors
-    /// futex(2)'s.
-    ///
-    /// # Safety
-    /// As [`futex`].
-    #[inline]
-    pub(super) unsafe fn send(&self) -> Result<usize, Errno> {
-        // SAFETY: this function's own contract.
-        unsafe {
-            sys::futex::raw([
-                self.uaddr.expose_provenance(),
-                self.op as usize,
-                self.val as usize,
-                self.timeout_or_val2,
-                self.uaddr2.expose_provenance(),
-                self.val3 as usize,
-            ])
-        }
-    }
-}
-
-/// A private word, as a caller of futex(2) names it.
-#[inline]
-pub(super) fn private_word(address: *mut u32) -> RawFutex {
-    RawFutex {
-        word: WordPtr {
-            address: address.cast(),
-            size: Size::U32,
-        },
-        scope: Scope::Private,
-        numa: false,
-    }
-}
 
 /// futex(2), with its own arguments: `timeout_or_val2` is a pointer to a `struct timespec` for the
 /// waits and a count for the operations on two words. Returns the system call's result; an error is
@@ -93,14 +44,7 @@ pub unsafe fn futex(
     uaddr2: *mut u32,
     val3: u32,
 ) -> Result<usize, Errno> {
-    let call = Call {
-        uaddr,
-        op,
-        val,
-        timeout_or_val2,
-        uaddr2,
-        val3,
-    };
+    let call = Call { uaddr, op, val, timeout_or_val2, uaddr2, val3 };
     // SAFETY: this function's own contract.
     unsafe { serve(&call, None) }
 }
@@ -122,14 +66,7 @@ pub unsafe fn futex_interruptible(
     val3: u32,
     by: (&Interrupter, bool),
 ) -> Result<usize, Errno> {
-    let call = Call {
-        uaddr,
-        op,
-        val,
-        timeout_or_val2,
-        uaddr2,
-        val3,
-    };
+    let call = Call { uaddr, op, val, timeout_or_val2, uaddr2, val3 };
     // SAFETY: this function's own contract.
     unsafe { serve(&call, Some(by)) }
 }
@@ -152,14 +89,7 @@ pub unsafe fn answer_of_pi(
     uaddr2: *mut u32,
     val3: u32,
 ) -> Option<Result<usize, Errno>> {
-    let call = Call {
-        uaddr,
-        op,
-        val,
-        timeout_or_val2,
-        uaddr2,
-        val3,
-    };
+    let call = Call { uaddr, op, val, timeout_or_val2, uaddr2, val3 };
     // SAFETY: this function's own contract.
     unsafe { pi::answer(&call) }
 }
@@ -168,14 +98,7 @@ pub unsafe fn answer_of_pi(
 /// As [`futex`].
 #[inline(always)]
 unsafe fn serve(call: &Call, by: Option<(&Interrupter, bool)>) -> Result<usize, Errno> {
-    let &Call {
-        uaddr,
-        op,
-        val,
-        timeout_or_val2,
-        uaddr2,
-        val3,
-    } = call;
+    let &Call { uaddr, op, val, timeout_or_val2, uaddr2, val3 } = call;
     let command = op & !(PRIVATE_FLAG | CLOCK_REALTIME);
     let ours = op & PRIVATE_FLAG != 0
         && matches!(
@@ -306,11 +229,7 @@ unsafe fn requeue_words(
     let (Ok(wake), Ok(moved)) = (usize::try_from(wake), usize::try_from(moved)) else {
         return Err(Errno::INVAL);
     };
-    let access = if expected.is_some() {
-        Access::Read
-    } else {
-        Access::Key
-    };
+    let access = if expected.is_some() { Access::Read } else { Access::Key };
     check_address(from, Access::Key)?;
     check_address(to, Access::Key)?;
     check_address(from, access)?;

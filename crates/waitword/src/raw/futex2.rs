@@ -1,78 +1,15 @@
 //! The futex2 calls: one for each operation, with the word's size in the flags.
 
-use super::{Access, Errno, Timespec, Waitv, at_least_one, check_address, check_argument, pi};
+use super::arguments::{Access, Timespec, at_least_one, check_address, check_argument};
+use super::named::{Named, entry, named};
+use super::pi;
 use crate::futex::wait_any::{Expecting, WAIT_ANY_MAX, wait_any_raw};
 use crate::futex::{RawFutex, Scope, requeue::requeue, wait::wait, wake::wake, wake_op::wake_op};
+use crate::sys::Errno;
 use crate::sys::clock::{Clock, Deadline};
-use crate::sys::futex::{self as kernel, Futex2};
+use crate::sys::futex_raw::{self as kernel, Futex2, Waitv};
 use crate::word::{RawWakeOp, Size, WordPtr};
 use core::ffi::c_void;
-
-/// `FUTEX2_SIZE_U8`: a word of 8 bits.
-pub const SIZE_U8: u32 = 0;
-/// `FUTEX2_SIZE_U16`: a word of 16 bits.
-pub const SIZE_U16: u32 = 1;
-/// `FUTEX2_SIZE_U32`: a word of 32 bits.
-pub const SIZE_U32: u32 = 2;
-/// `FUTEX2_SIZE_U64`: a word of 64 bits.
-pub const SIZE_U64: u32 = 3;
-/// `FUTEX2_NUMA`: a node word follows the word (see [`NumaWord`](crate::NumaWord)).
-pub const NUMA: u32 = 4;
-/// `FUTEX2_MPOL`: waiters are queued according to the word's memory policy.
-pub const MPOL: u32 = 8;
-/// `FUTEX2_PRIVATE`: only this process uses the word.
-pub const PRIVATE: u32 = 128;
-
-const SIZE_MASK: u32 = 3;
-const KNOWN: u32 = SIZE_MASK | NUMA | MPOL | PRIVATE;
-
-/// A word as a futex2 caller names it.
-#[derive(Clone, Copy)]
-struct Named {
-    futex: RawFutex,
-    /// Shared and placed on a node: the kernel supports this for 32 bits, and this library does
-    /// not.
-    for_kernel: bool,
-}
-
-/// # Errors
-/// `EINVAL` for unknown flags.
-fn named(address: *mut c_void, flags: u32) -> Result<Named, Errno> {
-    if flags & !KNOWN != 0 {
-        return Err(Errno::INVAL);
-    }
-    let size = match flags & SIZE_MASK {
-        SIZE_U8 => Size::U8,
-        SIZE_U16 => Size::U16,
-        SIZE_U32 => Size::U32,
-        _ => Size::U64,
-    };
-    let shared = flags & PRIVATE == 0;
-    Ok(Named {
-        futex: RawFutex {
-            word: WordPtr {
-                address: address.cast(),
-                size,
-            },
-            scope: if shared {
-                Scope::Shared
-            } else {
-                Scope::Private
-            },
-            numa: flags & NUMA != 0,
-        },
-        for_kernel: shared && flags & (NUMA | MPOL) != 0,
-    })
-}
-
-fn entry(waiter: &Waitv) -> Result<(Named, u64), Errno> {
-    let address = core::ptr::with_exposed_provenance_mut(waiter.uaddr as usize);
-    let named = named(address, waiter.flags)?;
-    if waiter.reserved != 0 || !named.futex.word.size.holds(waiter.val) {
-        return Err(Errno::INVAL);
-    }
-    Ok((named, waiter.val))
-}
 
 /// # Safety
 /// `timeout` is null or points to a time.
@@ -89,9 +26,7 @@ unsafe fn deadline(timeout: *const Timespec, clockid: i32) -> Result<Option<Dead
     // SAFETY: `timeout` is not null, so it points to a time, by this function's contract. It may be
     // misaligned, so the read is unaligned.
     let time = unsafe { timeout.read_unaligned() };
-    Deadline::from_timespec(clock, time.for_sys())
-        .map(Some)
-        .ok_or(Errno::INVAL)
+    Deadline::from_timespec(clock, time.for_sys()).map(Some).ok_or(Errno::INVAL)
 }
 
 /// `futex_wait` of futex2 (Linux 6.7): sleeps while the word holds `val`, until a wake whose mask
@@ -163,14 +98,8 @@ pub unsafe fn futex_wake(
 ) -> Result<usize, Errno> {
     let Named { futex, for_kernel } = named(uaddr, flags)?;
     if for_kernel {
-        let arguments = [
-            uaddr.expose_provenance(),
-            mask as usize,
-            nr as usize,
-            flags as usize,
-            0,
-            0,
-        ];
+        let arguments =
+            [uaddr.expose_provenance(), mask as usize, nr as usize, flags as usize, 0, 0];
         // SAFETY: this function's own contract.
         return unsafe { kernel::futex2(Futex2::Wake, arguments) };
     }
@@ -267,10 +196,7 @@ pub unsafe fn futex_waitv(
     let deadline = unsafe { deadline(timeout, clockid)? };
     check_argument(waiters)?;
     let nothing = RawFutex {
-        word: WordPtr {
-            address: core::ptr::null_mut(),
-            size: Size::U8,
-        },
+        word: WordPtr { address: core::ptr::null_mut(), size: Size::U8 },
         scope: Scope::Private,
         numa: false,
     };
@@ -336,10 +262,7 @@ pub unsafe fn futex_waitv(
 /// # Safety
 /// A word of the size given by `flags` is mapped at `uaddr2`, writable and accessed by atomic
 /// operations only. With the NUMA flag, a node word lies behind both words, as for [`futex_wait`].
-#[allow(
-    clippy::too_many_arguments,
-    reason = "the arguments of WAKE_OP, one by one"
-)]
+#[allow(clippy::too_many_arguments, reason = "the arguments of WAKE_OP, one by one")]
 pub unsafe fn futex_wake_op(
     uaddr: *mut c_void,
     nr: i32,

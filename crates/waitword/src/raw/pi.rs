@@ -16,10 +16,10 @@
 //!
 //! | operation | its own place | asks for the other kind | the kernel's result |
 //! |-----------|---------------|-------------------------|---------------------|
-//! | WAKE, WAKE_BITSET, `futex_wake` | table | [`stands_in_kernel`] (1) | EINVAL (2) |
+//! | WAKE, WAKE_BITSET, `futex_wake` | table | [`is_in_kernel`] (1) | EINVAL (2) |
 //! | REQUEUE, CMP_REQUEUE, `futex_requeue` | table | the same for the first word (3) | the same |
 //! | WAKE_OP | table | the same for both words (4) | EINVAL (5) |
-//! | LOCK_PI, LOCK_PI2, TRYLOCK_PI | kernel | [`stands_in_table`] | EDEADLK or EINVAL (6) |
+//! | LOCK_PI, LOCK_PI2, TRYLOCK_PI | kernel | [`is_in_table`] | EDEADLK or EINVAL (6) |
 //! | UNLOCK_PI | kernel | the same | EPERM if the caller does not hold the word, else EINVAL |
 //! | CMP_REQUEUE_PI, the first word | kernel | the same (1) | EINVAL (7) |
 //! | CMP_REQUEUE_PI, the second word | kernel | the same | EINVAL, if there is a waiter to move |
@@ -59,13 +59,12 @@
 //! the same time, either may be first. A plain waiter that is queued just after LOCK_PI has looked
 //! is ordered after it, which may happen in the kernel too.
 
-use super::Errno;
-use super::classic::{Call, private_word};
+use super::call::{CLOCK_REALTIME, Call, PRIVATE_FLAG, private_word};
 use crate::atomic::full_fence;
 use crate::futex::{RawFutex, Scope, private};
 use crate::private::{is_inside, waiter_table};
-use crate::sys;
 use crate::sys::tid::tid;
+use crate::sys::{self, Errno};
 use crate::word::{RawWakeOp, Size};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -76,9 +75,6 @@ const TRYLOCK_PI: i32 = 8;
 const WAIT_REQUEUE_PI: i32 = 11;
 const CMP_REQUEUE_PI: i32 = 12;
 const LOCK_PI2: i32 = 13;
-
-const PRIVATE_FLAG: i32 = 128;
-const CLOCK_REALTIME: i32 = 256;
 
 /// Whether this process has ever asked the kernel for a wait with priority inheritance on a private
 /// word.
@@ -98,28 +94,21 @@ fn note_wait() {
 
 /// Whether the kernel may have any waiter with priority inheritance.
 #[inline]
-fn may_stand_in_kernel() -> bool {
+fn may_be_in_kernel() -> bool {
     // Relaxed: read after the fence of the look at the table.
     EVER.load(Ordering::Relaxed)
 }
 
 /// Whether a waiter with priority inheritance is queued on this word.
 #[cold]
-fn stands_in_kernel(word: RawFutex) -> bool {
+fn is_in_kernel(word: RawFutex) -> bool {
     const REQUEUE: usize = 3;
     let address = word.word.address.expose_provenance();
     // A requeue of the word to itself. It moves and wakes no thread, and is refused if there is
     // such a waiter.
-    let question = [
-        address,
-        REQUEUE | PRIVATE_FLAG as usize,
-        0,
-        i32::MAX as usize,
-        address,
-        0,
-    ];
+    let question = [address, REQUEUE | PRIVATE_FLAG as usize, 0, i32::MAX as usize, address, 0];
     // SAFETY: the kernel looks the address up and does not touch the word, which is aligned.
-    let answer = unsafe { sys::futex::raw(question) };
+    let answer = unsafe { sys::futex_raw::raw(question) };
     answer == Err(Errno::INVAL)
 }
 
@@ -131,7 +120,7 @@ fn stands_in_kernel(word: RawFutex) -> bool {
 pub(super) fn found(count: usize, wanted: usize, word: RawFutex) -> Result<usize, Errno> {
     let is_known_to_kernel =
         word.scope == Scope::Private && word.word.size == Size::U32 && !word.numa;
-    if is_known_to_kernel && count < wanted && may_stand_in_kernel() && stands_in_kernel(word) {
+    if is_known_to_kernel && count < wanted && may_be_in_kernel() && is_in_kernel(word) {
         return Err(Errno::INVAL);
     }
     Ok(count)
@@ -169,9 +158,8 @@ pub(super) unsafe fn wake_op(
     let first_pass = if is_refused { 0 } else { second_count };
     let waiters = waiter_table();
     let both = |of_first, of_second| (of_first, of_second);
-    let (of_first, mut of_second) = private::wake_op(
-        waiters, first_key, count, second_key, first_pass, change, both,
-    );
+    let words = [(first_key, count), (second_key, first_pass)];
+    let (of_first, mut of_second) = private::wake_op(waiters, words, change, both);
     // Checked again after the change, which may have been of this word.
     found(of_first, count, first)?;
     if !compares.get() {
@@ -184,7 +172,7 @@ pub(super) unsafe fn wake_op(
 }
 
 /// Whether a plain waiter is queued on this word.
-fn stands_in_table(word: RawFutex) -> bool {
+fn is_in_table(word: RawFutex) -> bool {
     // A handler that interrupted its own thread in a bucket section cannot look.
     if is_inside() {
         return false;
@@ -201,22 +189,15 @@ fn stands_in_table(word: RawFutex) -> bool {
 /// must not add to them. If the word cannot be read (waiters can be moved to such a word), the
 /// kernel reports that.
 fn is_plain(word: RawFutex) -> bool {
-    stands_in_table(word) && is_readable(word) && !(may_stand_in_kernel() && stands_in_kernel(word))
+    is_in_table(word) && is_readable(word) && !(may_be_in_kernel() && is_in_kernel(word))
 }
 
 fn is_readable(word: RawFutex) -> bool {
     const CMP_REQUEUE: usize = 4;
     let address = word.word.address.expose_provenance();
-    let question = [
-        address,
-        CMP_REQUEUE | PRIVATE_FLAG as usize,
-        0,
-        0,
-        address,
-        0,
-    ];
+    let question = [address, CMP_REQUEUE | PRIVATE_FLAG as usize, 0, 0, address, 0];
     // SAFETY: the call wakes and moves no thread; the kernel reads the word, if it can.
-    let answer = unsafe { sys::futex::raw(question) };
+    let answer = unsafe { sys::futex_raw::raw(question) };
     answer != Err(Errno::FAULT)
 }
 
@@ -238,7 +219,7 @@ pub(super) unsafe fn answer(call: &Call) -> Option<Result<usize, Errno>> {
             }
             // SAFETY: called only if the word is plain. Then it was readable, and aligned, since
             // waiters are queued on it.
-            let refused = || match unsafe { is_callers(word) } {
+            let refused = || match unsafe { is_held_by_caller(word) } {
                 true => Errno::DEADLK,
                 false => Errno::INVAL,
             };
@@ -247,7 +228,7 @@ pub(super) unsafe fn answer(call: &Call) -> Option<Result<usize, Errno>> {
         }
         UNLOCK_PI => {
             // SAFETY: the word is mapped and aligned, by this function's own contract.
-            let refused = || match unsafe { is_callers(word) } {
+            let refused = || match unsafe { is_held_by_caller(word) } {
                 true => Errno::INVAL,
                 false => Errno::PERM,
             };
@@ -267,7 +248,7 @@ pub(super) unsafe fn answer(call: &Call) -> Option<Result<usize, Errno>> {
 ///
 /// # Safety
 /// It is mapped and aligned.
-unsafe fn is_callers(word: RawFutex) -> bool {
+unsafe fn is_held_by_caller(word: RawFutex) -> bool {
     const TID_MASK: u64 = 0x3fff_ffff;
     // SAFETY: this function's own contract.
     unsafe { word.word.load() & TID_MASK == tid().into() }
@@ -287,7 +268,7 @@ fn wrong_with_time(time: usize) -> Option<Errno> {
     let word = NOWHERE.as_ptr().expose_provenance();
     let question = [word, wait, another_value, time, 0, u32::MAX as usize];
     // SAFETY: the kernel reads the time, if it can, and the word, which is ours.
-    let answer = unsafe { sys::futex::raw(question) };
+    let answer = unsafe { sys::futex_raw::raw(question) };
     answer.err().filter(|&error| error != Errno::AGAIN)
 }
 
@@ -301,18 +282,11 @@ unsafe fn cmp_requeue(call: &Call) -> Result<usize, Errno> {
     // If the target has plain waiters, ask the kernel to move to `NOWHERE` instead. No waiter waits
     // to be moved there, so the kernel refuses (EINVAL) to move one, and checks everything else as
     // usual.
-    let call = Call {
-        uaddr2: if is_refused {
-            NOWHERE.as_ptr()
-        } else {
-            call.uaddr2
-        },
-        ..*call
-    };
+    let call = Call { uaddr2: if is_refused { NOWHERE.as_ptr() } else { call.uaddr2 }, ..*call };
     // SAFETY: this function's own contract; `NOWHERE` is a word of ours.
     let moved = unsafe { call.send()? };
     let wanted = (call.timeout_or_val2 as i32 as usize).saturating_add(1);
-    if moved < wanted && stands_in_table(from) {
+    if moved < wanted && is_in_table(from) {
         return Err(Errno::INVAL);
     }
     Ok(moved)

@@ -3,28 +3,31 @@
 //!
 //! | size | how |
 //! |------|-----|
-//! | 32 bits | the kernel's own operations (`word32.rs`) |
+//! | 32 bits | the kernel's own operations, one call each |
 //! | 64 bits | both halves through `futex_waitv`; wakes and moves on the low half (`word64.rs`) |
 //! | 8, 16 bits | the aligned 32 bits around the word (1) |
 //!
 //! 1. The kernel's bitset keeps neighbours apart (`narrow.rs`). `wait_any` has no bitset
-//!    (`passing.rs`).
+//!    (`forwarding.rs`).
 //!
 //! [`Futex::shared`](crate::Futex::shared) documents the guarantees of each combination; this
 //! module implements them. The other processes may be hostile: everything read from a shared word
 //! is a number to compare or to pass to the kernel, never an index or an address.
 
+mod forwarding;
 mod narrow;
-pub(crate) mod passing;
-mod word32;
 mod word64;
 
+pub(crate) use forwarding::NarrowWaiter;
 pub(crate) use narrow::Lane;
 pub(crate) use word64::halves;
 
 use crate::error::Error;
 use crate::sys::clock::Deadline;
+use crate::sys::futex::shared_wake;
+use crate::sys::futex_raw::{shared_requeue, shared_wait, shared_wake_op};
 use crate::word::{RawWakeOp, Size, WordPtr};
+use word64::low_half;
 
 /// The kernel's counts are of type `int`.
 #[inline]
@@ -44,7 +47,10 @@ pub(crate) unsafe fn wait(
     // SAFETY: this function's own contract; each of these requires no more for a word of its size.
     unsafe {
         match word.size {
-            Size::U32 => word32::wait(word, expected, mask, deadline),
+            Size::U32 => {
+                shared_wait(word.address.cast(), expected as u32, mask as u32, deadline)?;
+                Ok(())
+            }
             Size::U64 => word64::wait(word, expected, mask, deadline),
             Size::U8 | Size::U16 => narrow::wait(word, expected, mask, deadline),
         }
@@ -57,13 +63,21 @@ pub(crate) fn wake(word: WordPtr, count: usize, mask: u64) -> Result<usize, Erro
     if count == 0 {
         return Ok(0);
     }
-    match word.size {
-        Size::U32 => word32::wake(word, count, mask),
-        Size::U64 => word64::wake(word, count),
-        Size::U8 | Size::U16 => narrow::wake(word, count, mask),
-    }
+    let (address, bits) = match word.size {
+        Size::U32 => (word.address.cast(), mask as u32),
+        // Any mask finds any waiter: they all wait with all bits set.
+        Size::U64 => (low_half(word), u32::MAX),
+        Size::U8 | Size::U16 => {
+            let lane = Lane::of(word);
+            (lane.around, lane.bits(mask))
+        }
+    };
+    Ok(shared_wake(address, count, bits)?)
 }
 
+/// The kernel cannot move the waiters of a narrow word without moving its neighbours' too: if
+/// either word is narrow, wakes the waiters instead.
+///
 /// # Safety
 /// If a value is expected, the first word is mapped, aligned, and accessed by atomic operations
 /// only.
@@ -76,37 +90,25 @@ pub(crate) unsafe fn requeue(
     expected: Option<u64>,
 ) -> Result<usize, Error> {
     let is_narrow = |word: WordPtr| matches!(word.size, Size::U8 | Size::U16);
+    let wakes_instead = is_narrow(from) || is_narrow(to);
     let (wake, moved) = (kernel_count(wake), kernel_count(moved));
-    // SAFETY: this function's own contract: each requires something only of the first word, and
-    // only if a value is expected.
-    unsafe {
-        if is_narrow(from) || is_narrow(to) {
-            wake_instead(from, wake, moved, expected)
-        } else if from.size == Size::U64 {
-            word64::requeue(from, to, wake, moved, expected)
-        } else {
-            word32::requeue(from, to, wake, moved, expected)
-        }
-    }
-}
-
-/// For words whose waiters the kernel cannot move without moving their neighbours' too: wakes them
-/// instead.
-///
-/// # Safety
-/// If a value is expected, the word is mapped, aligned, and accessed by atomic operations only.
-unsafe fn wake_instead(
-    from: WordPtr,
-    wake: u32,
-    moved: u32,
-    expected: Option<u64>,
-) -> Result<usize, Error> {
+    // The kernel compares 32 bits, in one step with the move.
+    let kernel_compares_all = !wakes_instead && from.size == Size::U32;
     // SAFETY: the load runs only if a value is expected. Then the word is mapped, aligned, and
     // accessed by atomic operations only, by this function's contract.
-    if expected.is_some_and(|expected| unsafe { from.load() } != expected) {
+    let differs = |expected| unsafe { from.load() } != expected;
+    if !kernel_compares_all && expected.is_some_and(differs) {
         return Err(Error::Mismatch);
     }
-    self::wake(from, wake as usize + moved as usize, from.size.all_bits())
+    if wakes_instead {
+        return self::wake(from, wake as usize + moved as usize, from.size.all_bits());
+    }
+    let (from, to) = (low_half(from), low_half(to));
+    // SAFETY: if a value is expected, the first word and so its low half are mapped and aligned, by
+    // this function's contract. (The low half of a 32-bit word is the word itself.)
+    let found =
+        unsafe { shared_requeue(from, to, wake, moved, expected.map(|value| value as u32)) };
+    Ok(found?)
 }
 
 /// # Safety
@@ -122,9 +124,11 @@ pub(crate) unsafe fn wake_op(
     let both_32 = first.size == Size::U32 && second.size == Size::U32;
     if both_32 && count > 0 && second_count > 0 {
         if let Some(packed) = op.encode() {
-            let counts = (kernel_count(count), kernel_count(second_count));
+            let (count, second_count) = (kernel_count(count), kernel_count(second_count));
+            let (first, second) = (first.address.cast(), second.address.cast());
             // SAFETY: this function's own contract.
-            return unsafe { word32::wake_op(first, counts, second, packed) };
+            let woken = unsafe { shared_wake_op(first, count, second, second_count, packed) };
+            return Ok(woken?);
         }
     }
     // SAFETY: this function's own contract.
@@ -136,5 +140,5 @@ pub(crate) unsafe fn wake_op(
     Ok(woken)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

@@ -16,7 +16,7 @@
 use crate::error::Error;
 use crate::sys::Errno;
 use crate::sys::clock::Deadline;
-use crate::sys::futex;
+use crate::sys::futex_raw::shared_wait;
 use crate::word::{Size, WordPtr};
 
 /// The position of a narrow word in the 32 bits around it.
@@ -31,11 +31,8 @@ impl Lane {
     #[inline]
     pub(crate) fn of(word: WordPtr) -> Self {
         let offset = word.address.addr() % 4;
-        let from_low = if cfg!(target_endian = "little") {
-            offset
-        } else {
-            4 - offset - word.size.bytes()
-        };
+        let from_low =
+            if cfg!(target_endian = "little") { offset } else { 4 - offset - word.size.bytes() };
         Self {
             around: word.address.wrapping_byte_sub(offset).cast(),
             shift: 8 * from_low as u32,
@@ -50,7 +47,7 @@ impl Lane {
     }
 
     #[inline]
-    fn bits(self, mask: u64) -> u32 {
+    pub(super) fn bits(self, mask: u64) -> u32 {
         (mask as u32) << self.shift
     }
 
@@ -95,8 +92,7 @@ pub(super) unsafe fn wait(
 ) -> Result<(), Error> {
     let lane = Lane::of(word);
     // SAFETY: if a word is mapped, so are the 32 bits around it, and they are aligned.
-    let sleep =
-        |around| unsafe { futex::shared_wait(lane.around, around, lane.bits(mask), deadline) };
+    let sleep = |around| unsafe { shared_wait(lane.around, around, lane.bits(mask), deadline) };
     // SAFETY: the word is mapped, by this function's contract, and so are the 32 bits around it, in
     // the same page.
     unsafe { wait_by(lane, expected, deadline, sleep) }
@@ -132,12 +128,6 @@ unsafe fn wait_by(
     }
 }
 
-#[inline]
-pub(super) fn wake(word: WordPtr, count: u32, mask: u64) -> Result<usize, Error> {
-    let lane = Lane::of(word);
-    Ok(futex::shared_wake(lane.around, count, lane.bits(mask))?)
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -152,10 +142,7 @@ mod tests {
     fn a_neighbour_that_changes_between_look_and_sleep_ends_no_wait() {
         let around = Around([0, 7, 0, 0].map(AtomicU8::new));
         let [_, word, neighbour, _] = &around.0;
-        let lane = Lane::of(WordPtr {
-            address: word.as_ptr().cast(),
-            size: Size::U8,
-        });
+        let lane = Lane::of(WordPtr { address: word.as_ptr().cast(), size: Size::U8 });
         let wait = |deadline, change: &AtomicU8| {
             let mut sleeps = 0;
             let sleep = |_| {

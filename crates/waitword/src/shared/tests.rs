@@ -1,23 +1,17 @@
 use super::*;
 use crate::futex::{Futex, wait_any};
-use crate::sys::futex::pretend::WITHOUT_WAITV;
+use crate::sys::futex_raw::pretend::WITHOUT_WAITV;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 fn ptr<A>(word: &A, size: Size) -> WordPtr {
-    WordPtr {
-        address: (&raw const *word).cast_mut().cast(),
-        size,
-    }
+    WordPtr { address: (&raw const *word).cast_mut().cast(), size }
 }
 
 #[test]
 fn a_lane_is_the_word_s_own_part_of_the_bits_around_it() {
     let around = AtomicU32::new(u32::from_ne_bytes([0x11, 0x22, 0x33, 0x44]));
     let byte = |offset: usize| WordPtr {
-        address: (&raw const around)
-            .cast_mut()
-            .cast::<()>()
-            .wrapping_byte_add(offset),
+        address: (&raw const around).cast_mut().cast::<()>().wrapping_byte_add(offset),
         size: Size::U8,
     };
     for (offset, value) in [0x11, 0x22, 0x33, 0x44].into_iter().enumerate() {
@@ -43,20 +37,14 @@ fn the_halves_are_the_low_one_first_and_add_up() {
 
 /// On a kernel before 5.16, the result is ENOSYS, never a wait that could miss its wake.
 #[test]
-fn without_futex_waitv_what_needs_it_is_refused() {
+fn waits_that_need_futex_waitv_are_refused_without_it() {
     let (word, narrow) = (AtomicU64::new(0), AtomicU32::new(0));
     WITHOUT_WAITV.store(true, Ordering::Relaxed);
     let answers = [
         Futex::shared(&word).wait(0),
         wait_any(&[Futex::shared(&narrow).expecting(0)], None).map(drop),
-        wait_any(
-            &[
-                Futex::private(&word).expecting(0),
-                Futex::shared(&narrow).expecting(0),
-            ],
-            None,
-        )
-        .map(drop),
+        wait_any(&[Futex::private(&word).expecting(0), Futex::shared(&narrow).expecting(0)], None)
+            .map(drop),
     ];
     WITHOUT_WAITV.store(false, Ordering::Relaxed);
     assert_eq!(answers, [Err(Error::Unsupported); 3]);
@@ -68,8 +56,5 @@ fn a_masked_wait_for_a_shared_64_bit_word_is_refused() {
     use crate::{Mask, WaitOptions};
     let word = AtomicU64::new(0);
     let masked = WaitOptions::new().mask(Mask::new(1).unwrap());
-    assert_eq!(
-        Futex::shared(&word).wait_with(0, masked),
-        Err(Error::Unsupported)
-    );
+    assert_eq!(Futex::shared(&word).wait_with(0, masked), Err(Error::Unsupported));
 }

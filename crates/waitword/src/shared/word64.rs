@@ -23,7 +23,7 @@
 
 use crate::error::Error;
 use crate::sys::clock::Deadline;
-use crate::sys::futex::{self, Waitv};
+use crate::sys::futex_raw::{Waitv, waitv};
 use crate::word::{Size, WordPtr};
 
 /// Futex2 flags: 32 bits, process-shared.
@@ -55,10 +55,7 @@ pub(crate) fn halves(word: WordPtr, expected: u64) -> [Waitv; 2] {
         flags: SHARED_U32,
         reserved: 0,
     };
-    [
-        entry(low_half(word), expected & u64::from(u32::MAX)),
-        entry(high_half(word), expected >> 32),
-    ]
+    [entry(low_half(word), expected & u64::from(u32::MAX)), entry(high_half(word), expected >> 32)]
 }
 
 /// # Safety
@@ -75,35 +72,6 @@ pub(super) unsafe fn wait(
     }
     // SAFETY: both entries refer to halves of the word, which is mapped and aligned, by this
     // function's contract.
-    unsafe { futex::waitv(&halves(word, expected), deadline) }?;
+    unsafe { waitv(&halves(word, expected), deadline) }?;
     Ok(())
-}
-
-/// Any mask finds any waiter: they all wait with all bits set.
-#[inline]
-pub(super) fn wake(word: WordPtr, count: u32) -> Result<usize, Error> {
-    Ok(futex::shared_wake(low_half(word), count, u32::MAX)?)
-}
-
-/// # Safety
-/// If a value is expected, the first word is mapped, aligned, and accessed by atomic operations
-/// only.
-#[inline]
-pub(super) unsafe fn requeue(
-    from: WordPtr,
-    to: WordPtr,
-    wake: u32,
-    moved: u32,
-    expected: Option<u64>,
-) -> Result<usize, Error> {
-    // SAFETY: the load runs only if a value is expected. Then the first word is mapped, aligned,
-    // and accessed by atomic operations only, by this function's contract.
-    if expected.is_some_and(|expected| unsafe { from.load() } != expected) {
-        return Err(Error::Mismatch);
-    }
-    // The kernel compares the low half again, in one step with the move.
-    let expected = expected.map(|expected| expected as u32);
-    // SAFETY: if a value is expected, the first word and so its low half are mapped and aligned, by
-    // this function's contract.
-    Ok(unsafe { futex::shared_requeue(low_half(from), low_half(to), wake, moved, expected)? })
 }

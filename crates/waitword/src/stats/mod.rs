@@ -91,12 +91,13 @@ fn add(event: Event, count: usize) {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::{Condvar, Mutex};
     use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
     use std::time::{Duration, Instant};
+    use waitword_testkit::{Way, in_child};
 
     /// The counters belong to the whole process, and other tests run at the same time, so only
     /// lower bounds are checked.
@@ -123,9 +124,7 @@ mod tests {
                     condvar.wait_while(&mut done, |done| !*done);
                 });
             }
-            until("all wait", || {
-                waiting.load(SeqCst) == WAITERS && mutex.try_lock().is_some()
-            });
+            until("all wait", || waiting.load(SeqCst) == WAITERS && mutex.try_lock().is_some());
             let mut done = mutex.lock();
             *done = true;
             assert_eq!(condvar.notify_all(), WAITERS);
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn who_finds_a_mutex_held_is_counted_once_and_sleeps() {
+    fn a_thread_that_finds_a_mutex_held_is_counted_once_and_sleeps() {
         enable();
         let before = snapshot();
         let mutex = Mutex::new(());
@@ -160,18 +159,9 @@ mod tests {
         enable();
         add_locks(5);
         assert!(snapshot().locks >= 5);
-        // SAFETY: the child reads counters and exits.
-        let child = unsafe { libc::fork() };
-        assert!(child >= 0);
-        if child == 0 {
+        in_child(Way::Fork, || {
             add_locks(2);
-            let right = snapshot().locks == 2 && is_enabled();
-            // SAFETY: ends the child without running any of the parent's handlers or destructors.
-            unsafe { libc::_exit(i32::from(!right)) };
-        }
-        let mut status = 0;
-        // SAFETY: waits for the child made above.
-        unsafe { libc::waitpid(child, &raw mut status, 0) };
-        assert_eq!(status, 0);
+            snapshot().locks == 2 && is_enabled()
+        });
     }
 }

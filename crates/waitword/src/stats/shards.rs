@@ -1,13 +1,13 @@
 //! The storage of the counters: a line for each CPU, so that threads that count at the same time do
 //! not write to the same one.
 //!
-//! A thread uses the line of the CPU it runs on, which costs a load to find out (`oncpu`). Where
-//! the CPU is not known, the address of its stack selects the line. A thread may be migrated
+//! A thread uses the line of the CPU it runs on, which costs a load to find out (`sys/cpu.rs`).
+//! Where the CPU is not known, the address of its stack selects the line. A thread may be migrated
 //! between the two steps, so the additions are atomic; which line they land in does not affect the
 //! sum. With more than 64 CPUs, some share a line.
 
 use super::Event;
-use crate::oncpu::current_cpu;
+use crate::sys::cpu::current_cpu;
 use crate::sys::mem;
 use core::array::from_fn;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -41,12 +41,8 @@ fn first() -> &'static Shards {
     let ours = wiped().unwrap_or_else(|| (&raw const RESERVE).cast_mut());
     // Release: a thread that finds the address finds the pages. The pages of threads that lose the
     // race stay mapped, unused.
-    let _ = MAPPED.compare_exchange(
-        core::ptr::null_mut(),
-        ours,
-        Ordering::Release,
-        Ordering::Relaxed,
-    );
+    let _ =
+        MAPPED.compare_exchange(core::ptr::null_mut(), ours, Ordering::Release, Ordering::Relaxed);
     shards()
 }
 

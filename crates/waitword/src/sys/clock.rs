@@ -1,9 +1,10 @@
 //! Deadlines: absolute times on one of the two clocks that a futex can wait on.
 
+use super::gettime;
 use super::interrupts::Interrupts;
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
-use rustix::time::{ClockId, Timespec};
+use rustix::time::Timespec;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// The clock that a deadline is compared with.
@@ -87,12 +88,7 @@ impl Deadline {
             None => (Clock::Monotonic, NEVER, 0),
         };
         let ender = Some(Ender { by, hears_requests });
-        Self {
-            clock,
-            seconds,
-            nanoseconds,
-            ender,
-        }
+        Self { clock, seconds, nanoseconds, ender }
     }
 
     /// Whether it has been brought forward, so that its time has come.
@@ -115,10 +111,7 @@ impl Deadline {
 
     /// This wall-clock time. A time before 1970 has passed.
     pub fn at_system_time(time: SystemTime) -> Self {
-        Self::at(
-            Clock::Realtime,
-            time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO),
-        )
+        Self::at(Clock::Realtime, time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO))
     }
 
     /// Whether the time has come.
@@ -152,10 +145,7 @@ impl Deadline {
 
     #[inline]
     pub(crate) fn to_timespec(self) -> Timespec {
-        Timespec {
-            tv_sec: self.seconds,
-            tv_nsec: self.nanoseconds.into(),
-        }
+        Timespec { tv_sec: self.seconds, tv_nsec: self.nanoseconds.into() }
     }
 
     /// From futex(2)'s relative timeout: that long from now, on the monotonic clock.
@@ -176,31 +166,34 @@ impl From<Instant> for Deadline {
 
 /// Time since the clock's zero. Through the vDSO: no system call if the machine has a usable clock
 /// source.
+#[inline]
 pub(crate) fn now(clock: Clock) -> Duration {
-    let id = match clock {
-        Clock::Monotonic => ClockId::Monotonic,
-        Clock::Realtime => ClockId::Realtime,
-    };
-    let now = rustix::time::clock_gettime(id);
-    // Negative if the clock was set to before 1970; the monotonic clock is never negative.
-    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
-    Duration::new(seconds, now.tv_nsec as u32)
+    match clock {
+        Clock::Monotonic => gettime::monotonic(),
+        Clock::Realtime => gettime::realtime(),
+    }
+}
+
+/// The monotonic clock, in nanoseconds.
+#[inline]
+pub(crate) fn nanoseconds() -> u64 {
+    gettime::monotonic().as_nanos() as u64
 }
 
 /// The CPU time that all threads of this process have used. A system call.
-#[cfg(not(loom))]
+#[inline]
 pub(crate) fn process_cpu_time() -> Duration {
-    let had = rustix::time::clock_gettime(ClockId::ProcessCPUTime);
-    Duration::new(had.tv_sec as u64, had.tv_nsec as u32)
+    gettime::process_cpu_time()
 }
 
 /// Milliseconds on the kernel's tick (1 to 10 ms coarse): the cheapest clock there is.
+#[inline]
 pub(crate) fn coarse_milliseconds() -> u64 {
-    let now = rustix::time::clock_gettime(ClockId::MonotonicCoarse);
-    now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000
+    let now = gettime::monotonic_coarse();
+    now.as_secs() * 1000 + u64::from(now.subsec_millis())
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -215,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn absurdly_far_deadlines_are_held_at_the_maximum() {
+    fn far_deadlines_are_clamped_to_the_maximum() {
         let far = Deadline::after(Duration::MAX);
         assert_eq!(far.seconds, i64::MAX);
         assert!(!far.has_passed());

@@ -6,7 +6,7 @@ use super::clock::{Clock, Deadline};
 use super::moving_time::Time;
 use super::tid::tid;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::checker::sync::{Condvar, Mutex};
+use crate::checker::sync::{Condvar, Mutex, MutexGuard};
 use crate::sys::Errno;
 use core::num::NonZeroU32;
 
@@ -100,6 +100,30 @@ crate::checker::lazy_static! {
     };
 }
 
+/// Sleeps until another thread takes this one out of the queue, or until `is_interrupted`.
+fn sleep(
+    mut sleepers: MutexGuard<'_, Sleepers>,
+    word: *mut u32,
+    bits: u32,
+    is_interrupted: impl Fn() -> bool,
+) -> Result<(), Errno> {
+    let ticket = sleepers.next_ticket;
+    sleepers.next_ticket += 1;
+    let word = word.addr();
+    sleepers.queue.push(Sleeper { word, bits, ticket });
+    loop {
+        let mine = |sleeper: &Sleeper| sleeper.ticket == ticket;
+        let Some(place) = sleepers.queue.iter().position(mine) else {
+            return Ok(());
+        };
+        if is_interrupted() {
+            sleepers.queue.remove(place);
+            return Err(Errno::INTR);
+        }
+        sleepers = SLEEPERS.1.wait(sleepers).unwrap();
+    }
+}
+
 /// Sleeps while `word` is `expected`. Every deadline has already passed.
 pub(crate) fn word_wait<W: KernelWord>(
     word: &W,
@@ -107,28 +131,14 @@ pub(crate) fn word_wait<W: KernelWord>(
     bits: u32,
     deadline: Option<&Deadline>,
 ) -> Result<(), Errno> {
-    let mut sleepers = SLEEPERS.0.lock().unwrap();
+    let sleepers = SLEEPERS.0.lock().unwrap();
     if word.value() != expected {
         return Err(Errno::AGAIN);
     }
     if deadline.is_some() {
         return Err(Errno::TIMEDOUT);
     }
-    let ticket = sleepers.next_ticket;
-    sleepers.next_ticket += 1;
-    sleepers.queue.push(Sleeper {
-        word: W::address(word).addr(),
-        bits,
-        ticket,
-    });
-    while sleepers
-        .queue
-        .iter()
-        .any(|sleeper| sleeper.ticket == ticket)
-    {
-        sleepers = SLEEPERS.1.wait(sleepers).unwrap();
-    }
-    Ok(())
+    sleep(sleepers, W::address(word), bits, || false)
 }
 
 /// [`word_wait`] until a time, or until [`signal`] sends the thread a signal. The word exists.
@@ -142,7 +152,7 @@ pub(crate) fn wait_by_time(
     handles_signal(me);
     // Read before the thread is queued, as in the kernel.
     let is_never = time.is_never();
-    let mut sleepers = SLEEPERS.0.lock().unwrap();
+    let sleepers = SLEEPERS.0.lock().unwrap();
     // SAFETY: no model frees the word.
     if unsafe { &*word }.value() != expected {
         return Err(Errno::AGAIN);
@@ -150,24 +160,7 @@ pub(crate) fn wait_by_time(
     if !is_never {
         return Err(Errno::TIMEDOUT);
     }
-    let ticket = sleepers.next_ticket;
-    sleepers.next_ticket += 1;
-    sleepers.queue.push(Sleeper {
-        word: word.addr(),
-        bits: u32::MAX,
-        ticket,
-    });
-    loop {
-        let mine = |sleeper: &Sleeper| sleeper.ticket == ticket;
-        let Some(place) = sleepers.queue.iter().position(mine) else {
-            return Ok(());
-        };
-        if handles_signal(me) {
-            sleepers.queue.remove(place);
-            return Err(Errno::INTR);
-        }
-        sleepers = SLEEPERS.1.wait(sleepers).unwrap();
-    }
+    sleep(sleepers, KernelWord::address(word), u32::MAX, || handles_signal(me))
 }
 
 /// Wakes up to `count` threads that sleep on the word; returns how many.
@@ -209,7 +202,9 @@ pub(crate) fn word_waitv<W: KernelWord>(
 /// many.
 pub(crate) fn shared_wake(word: *mut u32, count: u32, bits: u32) -> Result<usize, Errno> {
     let woken = SLEEPERS.0.lock().unwrap().take(word, count, bits).len();
-    SLEEPERS.1.notify_all();
+    if woken > 0 {
+        SLEEPERS.1.notify_all();
+    }
     Ok(woken)
 }
 
@@ -227,12 +222,49 @@ pub(crate) fn word_requeue<W: KernelWord, V: KernelWord>(
         return Err(Errno::AGAIN);
     }
     let woken = sleepers.take(W::address(from), wake, u32::MAX).len();
+    if W::address(from) == V::address(to) {
+        // The kernel counts them, and leaves them in their places.
+        let from = W::address(from).addr();
+        let there = sleepers.queue.iter().filter(|sleeper| sleeper.word == from).count();
+        if woken > 0 {
+            SLEEPERS.1.notify_all();
+        }
+        return Ok(woken + there.min(moved as usize));
+    }
     let mut on_their_way = sleepers.take(W::address(from), moved, u32::MAX);
     for sleeper in &mut on_their_way {
         sleeper.word = V::address(to).addr();
     }
     let moved = on_their_way.len();
     sleepers.queue.extend(on_their_way);
-    SLEEPERS.1.notify_all();
+    if woken > 0 {
+        SLEEPERS.1.notify_all();
+    }
     Ok(woken + moved)
+}
+
+/// The kernel's `handle_futex_death`, for words without priority inheritance.
+pub(crate) fn owner_dies(word: &AtomicU32, owner: u32, pending: bool) {
+    const WAITERS: u32 = 0x8000_0000;
+    const OWNER_DIED: u32 = 0x4000_0000;
+    const TID_MASK: u32 = 0x3fff_ffff;
+    let wake_one = || _ = shared_wake(KernelWord::address(word), 1, u32::MAX);
+    loop {
+        // A read-modify-write, to see the newest value.
+        let seen = word.fetch_or(0, Ordering::AcqRel);
+        if pending && seen & TID_MASK == 0 {
+            return wake_one();
+        }
+        if seen & TID_MASK != owner {
+            return;
+        }
+        let left = seen & WAITERS | OWNER_DIED;
+        let changed = word.compare_exchange(seen, left, Ordering::AcqRel, Ordering::Relaxed);
+        if changed.is_ok() {
+            if seen & WAITERS != 0 {
+                wake_one();
+            }
+            return;
+        }
+    }
 }

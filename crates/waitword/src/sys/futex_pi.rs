@@ -12,11 +12,7 @@ use core::time::Duration;
 use rustix::thread::futex as kernel;
 
 fn flags(private: bool) -> kernel::Flags {
-    if private {
-        kernel::Flags::PRIVATE
-    } else {
-        kernel::Flags::empty()
-    }
+    if private { kernel::Flags::PRIVATE } else { kernel::Flags::empty() }
 }
 
 /// FUTEX_LOCK_PI, or FUTEX_LOCK_PI2 if the deadline is on the monotonic clock: takes the word, or
@@ -121,9 +117,7 @@ fn lock_by_wall_clock(
 /// # Errors
 /// `EAGAIN` if another thread holds it; otherwise as for [`lock`].
 pub(crate) fn try_lock(word: &AtomicU32, private: bool) -> Result<(), Errno> {
-    kernel::trylock_pi(word, flags(private))
-        .map(drop)
-        .map_err(Errno::of)
+    kernel::trylock_pi(word, flags(private)).map(drop).map_err(Errno::of)
 }
 
 /// FUTEX_UNLOCK_PI: hands the word off to the waiter with the highest priority, or frees it.

@@ -76,9 +76,7 @@ pub(crate) fn try_lock(word: &AtomicU32, _: bool) -> Result<(), Errno> {
         return Err(Errno::AGAIN);
     }
     let contended = waiters.iter().any(|waiter| waiter.address == address(word));
-    take(word, tid(), contended)
-        .then_some(())
-        .ok_or(Errno::AGAIN)
+    take(word, tid(), contended).then_some(()).ok_or(Errno::AGAIN)
 }
 
 pub(crate) fn unlock(word: &AtomicU32, _: bool) -> Result<(), Errno> {

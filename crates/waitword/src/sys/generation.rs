@@ -42,9 +42,8 @@ fn begin(page: &AtomicU32) -> u32 {
         next => next,
     };
     // Relaxed: a number that orders nothing by itself.
-    let last = LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
-        Some(following(last))
-    });
+    let last =
+        LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(following(last)));
     let next = last.map_or_else(following, following);
     // Release: a thread that finds the number in the page, and forks, has a child that finds at
     // least this one in `LAST`. (The read need not acquire: fork is a barrier.)
@@ -68,12 +67,8 @@ fn first() -> u32 {
     });
     // Release: a thread that finds the address finds the page. A page that lost the race stays
     // mapped, unused.
-    let _ = PAGE.compare_exchange(
-        core::ptr::null_mut(),
-        page,
-        Ordering::Release,
-        Ordering::Relaxed,
-    );
+    let _ =
+        PAGE.compare_exchange(core::ptr::null_mut(), page, Ordering::Release, Ordering::Relaxed);
     generation()
 }
 
@@ -95,22 +90,12 @@ fn wiped_page() -> Option<*mut AtomicU32> {
 
 /// Whether `check` holds in a child of `fork`. It must not allocate, nor take a lock that another
 /// thread may hold: the child has only the calling thread.
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 pub(crate) fn ends_well(check: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child runs `check`, which does not need the other threads, and exits.
-    let child = unsafe { libc::fork() };
-    assert!(child >= 0);
-    if child == 0 {
-        // SAFETY: ends the child without running any of the parent's exit handlers.
-        unsafe { libc::_exit(i32::from(!check())) };
-    }
-    let mut status = 0;
-    // SAFETY: waits for the child made above.
-    unsafe { libc::waitpid(child, &raw mut status, 0) };
-    status == 0
+    waitword_testkit::fork(check).join() == 0
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -125,10 +110,10 @@ mod tests {
 
     /// Four billion forks of forks, or the last few of them.
     #[test]
-    fn generations_begin_anew_without_a_zero_in_the_low_byte() {
-        fn descend(steps: u32, mother: u32) -> bool {
+    fn generations_wrap_around_without_a_zero_in_the_low_byte() {
+        fn descend(steps: u32, parent: u32) -> bool {
             let here = generation();
-            let sound = here != mother && here as u8 != 0;
+            let sound = here != parent && here as u8 != 0;
             sound && (steps == 0 || ends_well(|| descend(steps - 1, here)))
         }
         for last in [0xfd, u32::MAX - 3] {
@@ -147,22 +132,17 @@ mod tests {
     fn a_number_is_used_up_before_a_thread_can_read_it() {
         let parents = generation();
         let page = PAGE.load(Ordering::Relaxed);
-        // SAFETY: the child lets itself be traced, reads and writes some words, and exits.
-        let child = unsafe { libc::fork() };
-        assert!(child >= 0);
-        if child == 0 {
-            // SAFETY: as above; SIGSTOP lets the parent begin.
+        let mut child = waitword_testkit::fork(|| {
+            // SAFETY: the child lets itself be traced; SIGSTOP lets the parent begin.
             unsafe {
                 libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0);
                 libc::raise(libc::SIGSTOP);
-                libc::_exit(i32::from(generation() == parents));
             }
-        }
+            generation() != parents
+        });
         let (mut begun_after, mut early) = (None, None);
         for step in 0.. {
-            let mut status = 0;
-            // SAFETY: waits for the child made above.
-            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            let status = child.next_status();
             if libc::WIFEXITED(status) {
                 assert_eq!(libc::WEXITSTATUS(status), 0);
                 break;
@@ -170,7 +150,7 @@ mod tests {
             let [now, last] = [page.cast_const(), &raw const LAST].map(|word| {
                 let aligned = word.addr() & !7;
                 // SAFETY: the child is stopped; its memory is where this process has it.
-                let both = unsafe { libc::ptrace(libc::PTRACE_PEEKDATA, child, aligned, 0) };
+                let both = unsafe { libc::ptrace(libc::PTRACE_PEEKDATA, child.id(), aligned, 0) };
                 (both as u64 >> (8 * (word.addr() - aligned))) as u32
             });
             if now != 0 {
@@ -180,7 +160,7 @@ mod tests {
                 early.get_or_insert((step, now, last));
             }
             // SAFETY: the child is stopped, and continues for one instruction.
-            unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, child, 0, 0) };
+            unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, child.id(), 0, 0) };
         }
         assert!(begun_after > Some(1), "{begun_after:?}");
         assert_eq!(early, None, "step, in the page, in LAST");

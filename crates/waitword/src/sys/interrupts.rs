@@ -10,7 +10,7 @@
 //! An interrupter moves `time` to the past.
 
 use super::moving_time::Time;
-use crate::atomic::{AtomicU32, Ordering};
+use crate::atomic::{AtomicU32, Ordering, const_fn};
 
 const NOT_ASKED: u32 = 0;
 const ASKED: u32 = 1;
@@ -36,26 +36,15 @@ pub struct SetAside {
 }
 
 impl Interrupts {
-    #[cfg(not(loom))]
-    pub(crate) const fn new() -> Self {
-        Self {
-            requested: AtomicU32::new(NOT_ASKED),
-            leaving: AtomicU32::new(0),
-            parker: AtomicU32::new(0),
-            tid: AtomicU32::new(0),
-            time: Time::past(),
-        }
-    }
-
-    /// The same for a model, in which atomics cannot be made in constants.
-    #[cfg(loom)]
-    pub(crate) fn new() -> Self {
-        Self {
-            requested: AtomicU32::new(NOT_ASKED),
-            leaving: AtomicU32::new(0),
-            parker: AtomicU32::new(0),
-            tid: AtomicU32::new(0),
-            time: Time::past(),
+    const_fn! {
+        pub(crate) const fn new() -> Self {
+            Self {
+                requested: AtomicU32::new(NOT_ASKED),
+                leaving: AtomicU32::new(0),
+                parker: AtomicU32::new(0),
+                tid: AtomicU32::new(0),
+                time: Time::past(),
+            }
         }
     }
 
@@ -99,10 +88,8 @@ impl Interrupts {
     pub(crate) fn set_aside(&self) -> SetAside {
         // Relaxed, all accesses here and below: the thread's own state. At worst an interrupter
         // wakes it for nothing.
-        let aside = SetAside {
-            leaving: self.is_leaving(),
-            parker: self.parker.load(Ordering::Relaxed),
-        };
+        let aside =
+            SetAside { leaving: self.is_leaving(), parker: self.parker.load(Ordering::Relaxed) };
         self.set_leaving(false);
         aside
     }

@@ -46,3 +46,19 @@ pub(crate) unsafe fn wipe_on_fork(address: NonNull<u8>, length: usize) -> Result
     unsafe { rustix::mm::madvise(address.as_ptr().cast(), length, Advice::LinuxWipeOnFork) }
         .map_err(Errno::of)
 }
+
+/// Makes `count` values in mapped memory. There is nothing to do, since the memory is zeroed and so
+/// are they. (In a model they are more than their zeros, see `mem_model.rs`.)
+///
+/// # Safety
+/// `first` leads to room for `count` values in one [`map`] that no other thread has seen, and `new`
+/// makes the value that consists of zeros.
+#[inline(always)]
+pub(crate) unsafe fn construct<T>(_first: NonNull<T>, _count: usize, _new: impl Fn() -> T) {}
+
+/// The end of values that [`construct`] has made.
+///
+/// # Safety
+/// `construct` has made `count` values there, and they are not used after.
+#[inline(always)]
+pub(crate) unsafe fn destruct<T>(_first: NonNull<T>, _count: usize) {}

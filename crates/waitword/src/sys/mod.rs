@@ -9,50 +9,45 @@
 //! whose kernels flush the return predictor, each `ret` between a system call and its caller costs
 //! about as much again as the call itself (100 ns on an EPYC of 2026; `waitword bench shared` shows
 //! `futex(2)` called and inlined).
+//!
+//! A model has a kernel, a clock, CPUs, memory and an environment of its own: the files named
+//! `_model.rs`, each in place of the file without that ending. (`thread_word.rs` contains both of
+//! its forms.)
 
-#[cfg(not(loom))]
+#[cfg_attr(loom, path = "call_model.rs")]
+mod call;
+#[cfg_attr(loom, path = "cpu_model.rs")]
+pub(crate) mod cpu;
+#[cfg_attr(loom, path = "env_model.rs")]
+pub(crate) mod env;
+#[cfg_attr(loom, path = "futex_model.rs")]
 pub(crate) mod futex;
-#[cfg(loom)]
-#[path = "futex_model.rs"]
-pub(crate) mod futex;
-
-#[cfg(not(loom))]
+#[cfg_attr(loom, path = "futex_pi_model.rs")]
 pub(crate) mod futex_pi;
-#[cfg(loom)]
-#[path = "futex_pi_model.rs"]
-pub(crate) mod futex_pi;
-
-#[cfg(not(loom))]
-pub(crate) mod robust;
-#[cfg(loom)]
-#[path = "robust_model.rs"]
-pub(crate) mod robust;
+#[cfg_attr(loom, path = "gettime_model.rs")]
+pub(crate) mod gettime;
+#[cfg_attr(loom, path = "mem_model.rs")]
+pub(crate) mod mem;
+#[cfg_attr(loom, path = "sched_model.rs")]
+pub(crate) mod sched;
 
 pub(crate) mod clock;
-#[cfg(not(loom))]
-pub(crate) mod env;
 mod errno;
-#[cfg(not(loom))]
 pub(crate) mod fork;
-#[cfg(not(loom))]
+pub(crate) mod futex_raw;
 pub(crate) mod generation;
 pub(crate) mod interrupts;
-#[cfg(not(loom))]
-pub(crate) mod mem;
 pub(crate) mod moving_time;
 pub(crate) mod numa;
-#[cfg(not(loom))]
 pub mod probe;
+pub(crate) mod robust;
 pub(crate) mod rseq;
-pub(crate) mod sched;
-#[cfg(not(loom))]
 pub(crate) mod thread_word;
 pub(crate) mod tid;
 
 pub use errno::Errno;
 
 /// A raw system call's result in the crate's own error type.
-#[cfg(not(loom))]
 #[inline]
 fn from_raw(result: Result<usize, syscalls::Errno>) -> Result<usize, Errno> {
     result.map_err(|error| Errno::from_raw_os_error(error.into_raw()))

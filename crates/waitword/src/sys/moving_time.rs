@@ -2,7 +2,7 @@
 //! meanwhile.
 
 use super::clock::Deadline;
-use crate::atomic::{AtomicI64, Ordering};
+use crate::atomic::{AtomicI64, Ordering, const_fn};
 
 /// A `timespec` as the kernel reads it. A wait that restarts because a signal handler ran reads it
 /// again.
@@ -17,19 +17,12 @@ pub(crate) struct Time {
 const PAST: i64 = 0;
 
 impl Time {
-    #[cfg(not(loom))]
-    pub(crate) const fn past() -> Self {
-        Self {
-            seconds: AtomicI64::new(PAST),
-            nanoseconds: AtomicI64::new(0),
-        }
-    }
-
-    #[cfg(loom)]
-    pub(crate) fn past() -> Self {
-        Self {
-            seconds: AtomicI64::new(PAST),
-            nanoseconds: AtomicI64::new(0),
+    const_fn! {
+        pub(crate) const fn past() -> Self {
+            Self {
+                seconds: AtomicI64::new(PAST),
+                nanoseconds: AtomicI64::new(0),
+            }
         }
     }
 
@@ -47,8 +40,7 @@ impl Time {
             None => (i64::MAX, 0),
         };
         // Relaxed: the kernel reads both later, on this thread.
-        self.nanoseconds
-            .store(nanoseconds.into(), Ordering::Relaxed);
+        self.nanoseconds.store(nanoseconds.into(), Ordering::Relaxed);
         // Release: a thread that moves the time sees what was written before.
         self.seconds.store(seconds, Ordering::Release);
     }

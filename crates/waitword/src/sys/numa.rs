@@ -1,5 +1,6 @@
 //! NUMA nodes: which ones exist, which one this thread runs on, and placement of memory on a node.
 
+use super::call::{Sysno, syscall3, syscall5, syscall6};
 use core::ops::Range;
 
 /// The nodes that a process may use, by number, up to 63. Nodes with higher numbers use the memory
@@ -37,9 +38,7 @@ impl Nodes {
 
 /// The nodes this process may place memory on; node 0 alone on a kernel without NUMA. One system
 /// call; opens no file.
-#[cfg(not(loom))]
 pub(crate) fn nodes() -> Nodes {
-    use syscalls::{Sysno, syscall5};
     const MPOL_F_MEMS_ALLOWED: usize = 4;
     // The kernel requires room for as many nodes as it was built for (at most 1024).
     let mut mask = [0u64; 16];
@@ -58,16 +57,9 @@ pub(crate) fn nodes() -> Nodes {
     Nodes::from_mask(if result.is_ok() { mask[0] } else { 0 })
 }
 
-#[cfg(loom)]
-pub(crate) fn nodes() -> Nodes {
-    Nodes::ONE
-}
-
 /// Whether the machine has node `number`, even if this process may not place memory on it. One
 /// system call; opens no file.
-#[cfg(not(loom))]
 pub(crate) fn exists(number: u32) -> bool {
-    use syscalls::{Sysno, syscall3};
     const PREFIX: &[u8] = b"/sys/devices/system/node/node";
     // Ten digits and the terminating zero.
     let mut path = [0u8; PREFIX.len() + 11];
@@ -92,9 +84,7 @@ pub(crate) fn exists(number: u32) -> bool {
 }
 
 /// The node of the CPU that the caller runs on.
-#[cfg(not(loom))]
 pub(crate) fn current_node() -> u32 {
-    use syscalls::{Sysno, syscall3};
     let mut node = 0u32;
     // SAFETY: the kernel writes one `u32` to `node`, a variable here; the null pointer means that
     // the CPU's number is not wanted.
@@ -102,16 +92,9 @@ pub(crate) fn current_node() -> u32 {
     node
 }
 
-#[cfg(loom)]
-pub(crate) fn current_node() -> u32 {
-    0
-}
-
 /// Asks the kernel to take the pages of `range` from node `number`. It is a preference, not a
 /// condition, so a full node costs speed and does not fail the call (MPOL_PREFERRED).
-#[cfg(not(loom))]
 pub(crate) fn prefer(range: Range<*mut u8>, number: u32) {
-    use syscalls::{Sysno, syscall6};
     const MPOL_PREFERRED: usize = 1;
     let mask = 1u64 << number;
     // SAFETY: the policy determines where the kernel takes pages of the range from that have none

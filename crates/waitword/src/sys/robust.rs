@@ -6,9 +6,11 @@
 
 use super::clock::Deadline;
 use super::from_raw;
-use super::futex::{shared_requeue, shared_wait, shared_wake};
+#[cfg(loom)]
+pub(crate) use super::futex::owner_dies;
+use super::futex::{KernelWord, shared_wake, word_requeue, word_wait};
+use crate::atomic::AtomicU32;
 use crate::sys::Errno;
-use core::sync::atomic::AtomicU32;
 use syscalls::{Sysno, syscall2, syscall3};
 
 /// Sleeps while `word` holds `expected`.
@@ -20,15 +22,13 @@ pub(crate) fn wait(
     expected: u32,
     deadline: Option<&Deadline>,
 ) -> Result<(), Errno> {
-    // SAFETY: `word` is borrowed for the whole call, and so mapped, and aligned as its type
-    // requires.
-    unsafe { shared_wait(word.as_ptr(), expected, u32::MAX, deadline) }
+    word_wait(word, expected, u32::MAX, deadline)
 }
 
 /// Wakes one sleeper of the word at this address. The word may be gone: then the kernel finds no
 /// sleeper, or wakes an unrelated one in vain.
 pub(crate) fn wake_one(word: *const AtomicU32) {
-    let _ = shared_wake(word.cast_mut().cast(), 1, u32::MAX);
+    let _ = shared_wake(KernelWord::address(word), 1, u32::MAX);
 }
 
 /// Whether any thread sleeps on `word`, provided that it holds `expected`. Checks both in one step
@@ -37,10 +37,8 @@ pub(crate) fn wake_one(word: *const AtomicU32) {
 /// # Errors
 /// `EAGAIN` if the word holds another value.
 pub(crate) fn has_sleepers(word: &AtomicU32, expected: u32) -> Result<bool, Errno> {
-    let word = word.as_ptr();
     // A requeue of one waiter from the word to itself moves no waiter, but counts it.
-    // SAFETY: `word` comes from a borrow that lasts for the whole call; it is mapped and aligned.
-    unsafe { shared_requeue(word, word, 0, 1, Some(expected)) }.map(|count| count != 0)
+    word_requeue(word, word, 0, 1, Some(expected)).map(|count| count != 0)
 }
 
 /// The address of the calling thread's list head, 0 if it has none (get_robust_list(2)).

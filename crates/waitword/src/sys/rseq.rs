@@ -6,22 +6,34 @@
 //! (`dlsym`) would take the lock that `dlopen` holds while it runs constructors. So it would hang
 //! in a thread that a constructor waits for.
 
-#![cfg_attr(loom, allow(dead_code, reason = "a model has no CPUs to know"))]
-
 use core::ffi::c_uint;
 
-// Hidden: each library has its own. The name includes the version, since a program may be linked
-// with two.
+/// The name of the variables' symbol. It is hidden: each library has its own. The name includes the
+/// version, since a program may be linked with two. The unit tests are linked with the library too
+/// (`thread_word.rs`).
+#[cfg(not(test))]
+macro_rules! variables {
+    () => {
+        "waitword_rseq_0_1"
+    };
+}
+#[cfg(test)]
+macro_rules! variables {
+    () => {
+        "waitword_rseq_of_unit_tests"
+    };
+}
+
 core::arch::global_asm!(
     ".pushsection .data.rel.ro.waitword_rseq, \"aw\"",
     ".weak __rseq_offset",
     ".weak __rseq_size",
-    ".globl waitword_rseq_0_1",
-    ".hidden waitword_rseq_0_1",
-    ".type waitword_rseq_0_1, @object",
-    ".size waitword_rseq_0_1, {size}",
+    concat!(".globl ", variables!()),
+    concat!(".hidden ", variables!()),
+    concat!(".type ", variables!(), ", @object"),
+    concat!(".size ", variables!(), ", {size}"),
     ".p2align 3",
-    "waitword_rseq_0_1:",
+    concat!(variables!(), ":"),
     ".dc.a __rseq_offset",
     ".dc.a __rseq_size",
     ".popsection",
@@ -36,7 +48,8 @@ struct Variables {
 }
 
 unsafe extern "C" {
-    #[link_name = "waitword_rseq_0_1"]
+    #[cfg_attr(not(test), link_name = "waitword_rseq_0_1")]
+    #[cfg_attr(test, link_name = "waitword_rseq_of_unit_tests")]
     static VARIABLES: Variables;
 }
 

@@ -1,4 +1,4 @@
-//! Calls to the scheduler: priorities, CPUs, yields, sleeps.
+//! Calls to the scheduler: priorities, CPUs, yields, sleeps. `sched_model.rs` has a model's.
 
 use crate::sys::Errno;
 
@@ -7,7 +7,6 @@ pub(crate) const HIGHEST_PRIORITY: u8 = 100;
 
 /// The calling thread's real-time priority. It is read at most every few milliseconds: it changes
 /// seldom, and reading it costs a system call, a tenth of a sleep.
-#[cfg(not(loom))]
 pub(crate) fn priority() -> u8 {
     use core::cell::Cell;
     const FRESH_FOR: u64 = 10;
@@ -29,7 +28,6 @@ pub(crate) fn priority() -> u8 {
 /// The calling thread's real-time priority: 1 to 99 for SCHED_FIFO and SCHED_RR, 100 for
 /// SCHED_DEADLINE (which runs before both), 0 for all other policies. One system call, two for a
 /// real-time thread.
-#[cfg(not(loom))]
 #[cold]
 fn realtime_priority() -> u8 {
     use syscalls::{Sysno, syscall1, syscall2};
@@ -50,39 +48,9 @@ fn realtime_priority() -> u8 {
     }
 }
 
-#[cfg(loom)]
-pub(crate) use model::{priority, set_priority, some_are_real_time};
-
-/// In a model each thread has the priority that the model gives it.
-#[cfg(loom)]
-mod model {
-    use core::cell::Cell;
-    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-    crate::checker::thread_local! {
-        static PRIORITY: Cell<u8> = Cell::new(0);
-    }
-
-    crate::checker::lazy_static! {
-        // Not loom's: it orders nothing.
-        static ref SOME_ARE_REAL_TIME: AtomicBool = AtomicBool::new(false);
-    }
-
-    pub(crate) fn priority() -> u8 {
-        PRIORITY.with(Cell::get)
-    }
-
-    /// Sets the calling thread's priority from now on.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for models"))]
-    pub(crate) fn set_priority(priority: u8) {
-        PRIORITY.with(|cell| cell.set(priority));
-        SOME_ARE_REAL_TIME.fetch_or(priority != 0, Relaxed);
-    }
-
-    /// Whether any thread of this execution has had a real-time priority.
-    pub(crate) fn some_are_real_time() -> bool {
-        SOME_ARE_REAL_TIME.load(Relaxed)
-    }
+/// The kernel's number for the calling thread (`tid.rs` remembers it).
+pub(super) fn new_thread_number() -> u32 {
+    rustix::thread::gettid().as_raw_nonzero().get() as u32
 }
 
 /// How many CPUs the threads of this process may run on; at least 1. A thread that is bound to one
@@ -100,10 +68,7 @@ pub(crate) fn yield_cpu() {
 
 /// Sleeps this long; a signal may end it sooner.
 pub(crate) fn sleep_nanoseconds(nanoseconds: i64) {
-    let _ = rustix::thread::nanosleep(&rustix::time::Timespec {
-        tv_sec: 0,
-        tv_nsec: nanoseconds,
-    });
+    let _ = rustix::thread::nanosleep(&rustix::time::Timespec { tv_sec: 0, tv_nsec: nanoseconds });
 }
 
 /// Ensures that the process's own hash table in the kernel (Linux 6.16) has a bucket for each of
@@ -115,7 +80,6 @@ pub(crate) fn sleep_nanoseconds(nanoseconds: i64) {
 /// (the kernel waits for readers of the old table). So it is resized only when necessary, for eight
 /// times as many words, and by one thread. Does nothing if the kernel has no such table or the
 /// process was put on the global one. Never shrinks the table.
-#[cfg(not(loom))]
 pub(crate) fn grow_kernel_hash(words: usize) {
     use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     use syscalls::{Sysno, syscall5};
@@ -132,24 +96,15 @@ pub(crate) fn grow_kernel_hash(words: usize) {
         return;
     }
     let slots = (8 * words).next_power_of_two();
-    if ASKED
-        .compare_exchange(asked, slots, Relaxed, Relaxed)
-        .is_err()
-    {
+    if ASKED.compare_exchange(asked, slots, Relaxed, Relaxed).is_err() {
         return;
     }
     // SAFETY: no memory is passed; the calls read and set the size of a table in the kernel.
     unsafe {
         match syscall5(Sysno::prctl, PR_FUTEX_HASH, GET_SLOTS, 0, 0, 0) {
             Ok(now) if now > 0 && now < slots => {
-                let _: Result<usize, Errno> = super::from_raw(syscall5(
-                    Sysno::prctl,
-                    PR_FUTEX_HASH,
-                    SET_SLOTS,
-                    slots,
-                    0,
-                    0,
-                ));
+                let _: Result<usize, Errno> =
+                    super::from_raw(syscall5(Sysno::prctl, PR_FUTEX_HASH, SET_SLOTS, slots, 0, 0));
             }
             _ => {}
         }

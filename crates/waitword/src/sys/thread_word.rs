@@ -10,32 +10,46 @@
 //! The price: a library with such words that is loaded by `dlopen` takes its thread-local storage,
 //! some 500 bytes, from a reserve of the C library (1.6 KB, `glibc.rtld.optional_static_tls`).
 //!
-//! On machines other than x86-64 they are in a `thread_local!`.
+//! On machines other than x86-64, and in a model, they are in a `thread_local!`.
 
 /// One of the calling thread's words.
 #[derive(Clone, Copy)]
 pub(crate) struct ThreadWord<const OFFSET: usize>;
 
-/// The place of its slots as a visible reader (`lock/rwlock/slots.rs`).
+/// The place of its slots as a visible reader (`lock/rwlock/slot_table.rs`).
 pub(crate) const PLACE: ThreadWord<0> = ThreadWord;
 /// Its number (`sys/tid.rs`).
 pub(crate) const NUMBER: ThreadWord<8> = ThreadWord;
 
-#[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
+#[cfg(all(target_arch = "x86_64", target_pointer_width = "64", not(loom)))]
 mod word {
     use super::ThreadWord;
     use core::arch::{asm, global_asm};
 
-    // Hidden: each library has its own. The name includes the version, since a program may be
-    // linked with two.
+    /// The name of the words' symbol. It is hidden: each library has its own. The name includes the
+    /// version, since a program may be linked with two. The unit tests are linked with the library
+    /// too, which the test kit uses.
+    #[cfg(not(test))]
+    macro_rules! words {
+        () => {
+            "waitword_thread_words_0_1"
+        };
+    }
+    #[cfg(test)]
+    macro_rules! words {
+        () => {
+            "waitword_thread_words_of_unit_tests"
+        };
+    }
+
     global_asm!(
         ".pushsection .tbss.waitword_thread_words, \"awT\", @nobits",
-        ".globl waitword_thread_words_0_1",
-        ".hidden waitword_thread_words_0_1",
-        ".type waitword_thread_words_0_1, @object",
-        ".size waitword_thread_words_0_1, 16",
+        concat!(".globl ", words!()),
+        concat!(".hidden ", words!()),
+        concat!(".type ", words!(), ", @object"),
+        concat!(".size ", words!(), ", 16"),
         ".p2align 3",
-        "waitword_thread_words_0_1:",
+        concat!(words!(), ":"),
         ".zero 16",
         ".popsection",
     );
@@ -51,7 +65,7 @@ mod word {
             // meanwhile. A signal handler may, and either value is whole.
             unsafe {
                 asm!(
-                    "mov {value}, qword ptr [rip + waitword_thread_words_0_1@GOTTPOFF]",
+                    concat!("mov {value}, qword ptr [rip + ", words!(), "@GOTTPOFF]"),
                     "mov {value}, qword ptr fs:[{value} + {offset}]",
                     value = out(reg) value,
                     offset = const OFFSET,
@@ -69,7 +83,7 @@ mod word {
             // instruction, so a signal handler finds the word whole.
             unsafe {
                 asm!(
-                    "mov {distance}, qword ptr [rip + waitword_thread_words_0_1@GOTTPOFF]",
+                    concat!("mov {distance}, qword ptr [rip + ", words!(), "@GOTTPOFF]"),
                     "mov qword ptr fs:[{distance} + {offset}], {value}",
                     distance = out(reg) _,
                     value = in(reg) value,
@@ -81,12 +95,13 @@ mod word {
     }
 }
 
-#[cfg(not(all(target_arch = "x86_64", target_pointer_width = "64")))]
+#[cfg(not(all(target_arch = "x86_64", target_pointer_width = "64", not(loom))))]
 mod word {
     use super::ThreadWord;
+    use crate::atomic::thread_static;
     use core::cell::Cell;
 
-    thread_local! {
+    thread_static! {
         // No destructor and a constant initial value: usable at any moment of a thread's life.
         static WORDS: [Cell<u64>; 2] = const { [Cell::new(0), Cell::new(0)] };
     }
@@ -104,7 +119,7 @@ mod word {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::ThreadWord;
 

@@ -136,12 +136,8 @@ impl WordPtr {
         unsafe {
             match self.size {
                 Size::U8 => AtomicU8::from_ptr(self.address.cast()).load(Relaxed).into(),
-                Size::U16 => AtomicU16::from_ptr(self.address.cast())
-                    .load(Relaxed)
-                    .into(),
-                Size::U32 => AtomicU32::from_ptr(self.address.cast())
-                    .load(Relaxed)
-                    .into(),
+                Size::U16 => AtomicU16::from_ptr(self.address.cast()).load(Relaxed).into(),
+                Size::U32 => AtomicU32::from_ptr(self.address.cast()).load(Relaxed).into(),
                 Size::U64 => AtomicU64::from_ptr(self.address.cast()).load(Relaxed),
             }
         }

@@ -38,10 +38,6 @@ is_word_and_node!(AtomicU8, AtomicU16, AtomicU32, AtomicU64);
 impl<A: FutexWord> NumaWord<A> {
     /// Makes a pair of these two words.
     pub const fn new(value: A, node: A) -> Self {
-        Self {
-            _align: [],
-            value,
-            node,
-        }
+        Self { _align: [], value, node }
     }
 }

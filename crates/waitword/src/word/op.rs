@@ -71,16 +71,8 @@ impl<V: Word> WakeOp<V> {
     pub fn new(op: Op, operand: V) -> Self {
         // "old >= the least signed number" is always true.
         let least = 1 << (8 * V::SIZE.bytes() - 1);
-        let raw = RawWakeOp {
-            op,
-            operand: operand.to_u64(),
-            cmp: Cmp::Ge,
-            comparand: least,
-        };
-        Self {
-            raw,
-            width: PhantomData,
-        }
+        let raw = RawWakeOp { op, operand: operand.to_u64(), cmp: Cmp::Ge, comparand: least };
+        Self { raw, width: PhantomData }
     }
 
     /// Wakes waiters of the second word only if `cmp` holds between its old value and `comparand`.
@@ -123,11 +115,8 @@ impl RawWakeOp {
         size: Size,
     ) -> Result<Self, Errno> {
         const SHIFT: u32 = 8;
-        let operand = if op & SHIFT != 0 {
-            1 << (operand & (8 * size.bytes() as u64 - 1))
-        } else {
-            operand
-        };
+        let operand =
+            if op & SHIFT != 0 { 1 << (operand & (8 * size.bytes() as u64 - 1)) } else { operand };
         let op = match op & !SHIFT {
             0 => Op::Set,
             1 => Op::Add,
@@ -251,19 +240,13 @@ mod tests {
 
     #[test]
     fn shift_form_takes_the_operand_modulo_the_width() {
-        let shifted = |operand, size| {
-            RawWakeOp::from_numbers(8 | 2, operand, 0, 0, size)
-                .unwrap()
-                .operand
-        };
+        let shifted =
+            |operand, size| RawWakeOp::from_numbers(8 | 2, operand, 0, 0, size).unwrap().operand;
         assert_eq!(shifted(33, Size::U32), 2);
         assert_eq!(shifted(33, Size::U64), 1 << 33);
         assert_eq!(shifted(9, Size::U8), 2);
         assert_eq!(RawWakeOp::decode(0xa001_f000).unwrap().operand, 1 << 31);
-        assert_eq!(
-            RawWakeOp::decode(0xa001_f000).unwrap().encode(),
-            Some(0xa001_f000)
-        );
+        assert_eq!(RawWakeOp::decode(0xa001_f000).unwrap().encode(), Some(0xa001_f000));
     }
 
     #[test]
@@ -301,10 +284,7 @@ mod tests {
     #[test]
     fn every_operation_at_every_width() {
         fn check<A>(word: A, size: Size, start: u64) {
-            let ptr = WordPtr {
-                address: (&raw const word).cast_mut().cast(),
-                size,
-            };
+            let ptr = WordPtr { address: (&raw const word).cast_mut().cast(), size };
             let bits = size.all_bits();
             type Model = fn(u64, u64) -> u64;
             let ops: [(Op, Model); 5] = [
@@ -317,12 +297,7 @@ mod tests {
             let mut expected = start & bits;
             for (op, model) in ops {
                 for operand in [1, 0x5a, bits] {
-                    let raw = RawWakeOp {
-                        op,
-                        operand,
-                        cmp: Cmp::Eq,
-                        comparand: 0,
-                    };
+                    let raw = RawWakeOp { op, operand, cmp: Cmp::Eq, comparand: 0 };
                     // SAFETY: `word` is an atomic of that size on this stack.
                     assert_eq!(unsafe { raw.apply(ptr) }, expected, "{op:?} {size:?}");
                     expected = model(expected, operand) & bits;

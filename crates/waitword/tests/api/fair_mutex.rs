@@ -1,11 +1,10 @@
 //! The fair mutex: each unlock that finds a waiter hands the mutex off to the one that came first.
 
-use crate::support::crew::Crew;
-use crate::support::watchdog::watch;
 use crate::{fail, unwinds};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use waitword::{FairMutex, FairMutexGuard, MappedFairMutexGuard, Semaphore, const_fair_mutex};
+use waitword_testkit::{Crew, watch};
 
 /// How a holder releases it.
 #[derive(Clone, Copy, Debug)]
@@ -57,13 +56,11 @@ fn hands_over(way: Way, waits: fn(&'static FairMutex<u32>) -> FairMutexGuard<'st
 
 #[test]
 fn an_unlock_hands_it_over() {
-    let _watchdog = watch("an_unlock_hands_it_over");
+    let _watchdog = watch();
     for way in [Way::Drop, Way::Fair, Way::Panic, Way::Bump] {
         println!("{way:?}");
         hands_over(way, FairMutex::lock);
-        hands_over(way, |mutex| {
-            mutex.try_lock_for(Duration::from_secs(3600)).unwrap()
-        });
+        hands_over(way, |mutex| mutex.try_lock_for(Duration::from_secs(3600)).unwrap());
         hands_over(way, |mutex| {
             let deadline = Instant::now() + Duration::from_secs(3600);
             mutex.try_lock_until(deadline).unwrap()
@@ -73,7 +70,6 @@ fn an_unlock_hands_it_over() {
 
 #[test]
 fn it_goes_to_all_in_the_order_of_arrival() {
-    let _watchdog = watch("it_goes_to_all_in_the_order_of_arrival");
     static MUTEX: FairMutex<Vec<usize>> = FairMutex::new(Vec::new());
     let mut crew = Crew::new(6);
     let guard = MUTEX.lock();
@@ -99,16 +95,16 @@ fn it_goes_to_all_in_the_order_of_arrival() {
 /// A waiter that gives up leaves the queue to the other waiters.
 #[test]
 fn a_deadline_passes() {
-    let _watchdog = watch("fair_mutex: a_deadline_passes");
+    let _watchdog = watch();
     static MUTEX: FairMutex<()> = FairMutex::new(());
     let guard = MUTEX.lock();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let hasty = scope.spawn(|| {
             assert!(MUTEX.try_lock_for(Duration::from_millis(2)).is_none());
             assert!(MUTEX.try_lock_until(Instant::now()).is_none());
         });
         let patient = scope.spawn(|| drop(MUTEX.lock()));
-        std::thread::sleep(Duration::from_millis(5));
+        hasty.join().unwrap();
         drop(guard);
         patient.join().unwrap();
     });
@@ -116,13 +112,9 @@ fn a_deadline_passes() {
 }
 
 #[test]
-fn one_holds_it_at_a_time() {
-    let _watchdog = watch("fair_mutex: one_holds_it_at_a_time");
-    let (mutex, inside, gave_up) = (
-        FairMutex::new(0),
-        AtomicBool::new(false),
-        AtomicUsize::new(0),
-    );
+fn one_thread_holds_it_at_a_time() {
+    let _watchdog = watch();
+    let (mutex, inside, gave_up) = (FairMutex::new(0), AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let (mutex, inside, gave_up) = (&mutex, &inside, &gave_up);

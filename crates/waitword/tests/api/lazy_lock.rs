@@ -1,14 +1,11 @@
 //! `LazyLock`: like std's; with many threads, with panics, and in forked children.
 
-use crate::common::process::{Way, in_child};
-use crate::common::until;
-use crate::support::crew::Crew;
-use crate::support::watchdog::watch;
 use crate::{Drops, all_answers, fail, unwinds, waiters_in};
 use std::sync::Arc;
 use std::sync::LazyLock as StdLazyLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use waitword::{LazyLock, Semaphore};
+use waitword_testkit::{Crew, Way, in_child, until, watch};
 
 /// Everything that a single thread can observe.
 macro_rules! answers {
@@ -17,17 +14,9 @@ macro_rules! answers {
         let mut say = |what: String| said.push(what);
         let lazy = $LazyLock::new(|| String::from("a"));
         say(format!("{lazy:?}"));
-        say(format!(
-            "{:?} {:?} {}",
-            $LazyLock::force(&lazy),
-            lazy,
-            lazy.len()
-        ));
+        say(format!("{:?} {:?} {}", $LazyLock::force(&lazy), lazy, lazy.len()));
         let poisoned = $LazyLock::<u32, _>::new(|| fail());
-        say(format!(
-            "{}",
-            unwinds(|| assert_eq!($LazyLock::force(&poisoned), &1))
-        ));
+        say(format!("{}", unwinds(|| assert_eq!($LazyLock::force(&poisoned), &1))));
         say(format!("{}", unwinds(|| assert_eq!(*poisoned, 1))));
         say(format!("{poisoned:?}"));
         say(format!("{:?}", *$LazyLock::<u32>::default()));
@@ -57,7 +46,7 @@ fn an_exclusive_reference_makes_and_changes_it() {
 
 #[test]
 fn racing_threads_have_it_made_once() {
-    let _watchdog = watch("racing_threads_have_it_made_once");
+    let _watchdog = watch();
     for _ in 0..200 {
         let runs = AtomicUsize::new(0);
         let lazy = LazyLock::new(|| runs.fetch_add(1, SeqCst) + 7);
@@ -73,8 +62,7 @@ fn racing_threads_have_it_made_once() {
 
 /// Threads that wait for the value panic along with the one that fails to make it.
 #[test]
-fn a_panic_poisons_it_for_those_that_wait() {
-    let _watchdog = watch("a_panic_poisons_it_for_those_that_wait");
+fn a_panic_poisons_it_for_the_waiters() {
     static GATE: Semaphore = Semaphore::new(0);
     static LAZY: LazyLock<u32> = LazyLock::new(|| {
         GATE.wait();
@@ -94,7 +82,7 @@ fn a_panic_poisons_it_for_those_that_wait() {
 /// std does not specify what happens. Ours waits, as std's does today.
 #[test]
 fn an_initialiser_that_uses_its_own_value_waits_for_itself() {
-    let _watchdog = watch("an_initialiser_that_uses_its_own_value_waits_for_itself");
+    let _watchdog = watch();
     static LAZY: LazyLock<u32> = LazyLock::new(|| *LazyLock::force(&LAZY));
     // Left behind until the process ends.
     std::thread::spawn(|| *LAZY);
@@ -130,11 +118,8 @@ fn the_initialiser_and_the_value_are_dropped_once() {
 /// What the initialiser owns may already be consumed in the child, so it does not run again.
 #[test]
 fn a_child_does_not_run_an_initialiser_that_a_thread_of_the_parent_ran() {
-    let _watchdog = watch("a_child_does_not_run_an_initialiser_that_a_thread_of_the_parent_ran");
-    let (begun, may_end) = (
-        Arc::new(AtomicBool::new(false)),
-        Arc::new(AtomicBool::new(false)),
-    );
+    let _watchdog = watch();
+    let (begun, may_end) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let lazy = {
         let (begun, may_end, owned) = (begun.clone(), may_end.clone(), Box::new(5));
         Arc::new(LazyLock::new(move || {
@@ -154,7 +139,7 @@ fn a_child_does_not_run_an_initialiser_that_a_thread_of_the_parent_ran() {
         // No message: another thread of the parent may hold the lock of what prints it.
         std::panic::set_hook(Box::new(|_| ()));
         let poisoned = unwinds(|| _ = LazyLock::force(&lazy));
-        i32::from(!poisoned || LazyLock::get(&lazy).is_some())
+        poisoned && LazyLock::get(&lazy).is_none()
     });
     may_end.store(true, SeqCst);
     assert_eq!(user.join().unwrap(), 5);

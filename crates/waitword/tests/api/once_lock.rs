@@ -1,15 +1,12 @@
 //! `OnceLock`: like std's; with many threads, with panics, and in forked children.
 
-use crate::common::process::{BareThread, Way, expect_success, in_child};
-use crate::common::until;
-use crate::support::crew::Crew;
-use crate::support::watchdog::watch;
 use crate::{Drops, all_answers, fail, unwinds, waiters_in};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Barrier, OnceLock as StdOnceLock};
 use waitword::{OnceLock, Semaphore};
+use waitword_testkit::{BareThread, Child, Crew, Way, in_child, until, watch};
 
 /// Everything that a single thread can observe.
 macro_rules! answers {
@@ -19,31 +16,17 @@ macro_rules! answers {
         let mut cell = $OnceLock::<String>::new();
         say(format!("{cell:?} {:?}", cell.get()));
         say(format!("{:?}", cell.get_mut()));
-        say(format!(
-            "{:?}",
-            unwinds(|| assert_eq!(cell.get_or_init(|| fail()), ""))
-        ));
+        say(format!("{:?}", unwinds(|| assert_eq!(cell.get_or_init(|| fail()), ""))));
         say(format!("{:?}", cell.set("a".into())));
         say(format!("{:?}", cell.set("b".into())));
-        say(format!(
-            "{:?} {cell:?}",
-            cell.get_or_init(|| unreachable!())
-        ));
+        say(format!("{:?} {cell:?}", cell.get_or_init(|| unreachable!())));
         cell.get_mut().unwrap().push('c');
         let copy = cell.clone();
         say(format!("{:?} {copy:?} {}", cell.get(), copy == cell));
         say(format!("{:?} {cell:?} {}", cell.take(), copy == cell));
         say(format!("{:?}", cell.get_or_init(|| "d".into())));
-        say(format!(
-            "{:?} {:?}",
-            copy.into_inner(),
-            $OnceLock::<u8>::default().into_inner()
-        ));
-        say(format!(
-            "{:?} {}",
-            $OnceLock::from(7),
-            $OnceLock::from(7) == $OnceLock::new()
-        ));
+        say(format!("{:?} {:?}", copy.into_inner(), $OnceLock::<u8>::default().into_inner()));
+        say(format!("{:?} {}", $OnceLock::from(7), $OnceLock::from(7) == $OnceLock::new()));
         said
     }};
 }
@@ -55,7 +38,7 @@ fn says_what_std_s_says() {
 
 #[test]
 fn racing_initialisers_run_once() {
-    let _watchdog = watch("once_lock: racing_initialisers_run_once");
+    let _watchdog = watch();
     for _ in 0..200 {
         let (cell, runs, start) = (OnceLock::new(), AtomicUsize::new(0), Barrier::new(6));
         let made: Vec<usize> = std::thread::scope(|scope| {
@@ -84,10 +67,7 @@ struct Gated {
 /// One thread makes the value, and other threads come: by `get_or_init`, `set` and `wait`. All
 /// sleep.
 fn all_wait_for_the_first(crew: &mut Crew, fails: bool) -> Arc<Gated> {
-    let gated = Arc::new(Gated {
-        cell: OnceLock::new(),
-        gate: Some(Semaphore::new(0)),
-    });
+    let gated = Arc::new(Gated { cell: OnceLock::new(), gate: Some(Semaphore::new(0)) });
     let cells = [(); 4].map(|()| gated.clone());
     let [first, second, third, fourth] = cells;
     // Also before the first has begun.
@@ -104,9 +84,7 @@ fn all_wait_for_the_first(crew: &mut Crew, fails: bool) -> Arc<Gated> {
     assert_eq!(crew.settle(), []);
     crew.order(1, 1, move || Ok(*second.cell.get_or_init(|| 11)));
     assert_eq!(crew.settle(), []);
-    crew.order(2, 1, move || {
-        third.cell.set(12).map(|()| 2).map_err(|value| value as i32)
-    });
+    crew.order(2, 1, move || third.cell.set(12).map(|()| 2).map_err(|value| value as i32));
     assert_eq!(crew.settle(), []);
     assert_eq!(gated.cell.get(), None);
     gated.gate.as_ref().unwrap().post().unwrap();
@@ -114,22 +92,17 @@ fn all_wait_for_the_first(crew: &mut Crew, fails: bool) -> Arc<Gated> {
 }
 
 #[test]
-fn those_that_come_later_wait_for_the_first() {
-    let _watchdog = watch("once_lock: those_that_come_later_wait_for_the_first");
+fn later_callers_wait_for_the_first() {
     let mut crew = Crew::new(4);
     let gated = all_wait_for_the_first(&mut crew, false);
     let answers = all_answers(&crew, 4);
-    assert_eq!(
-        answers,
-        [(0, Ok(10)), (1, Ok(10)), (2, Err(12)), (3, Ok(10))]
-    );
+    assert_eq!(answers, [(0, Ok(10)), (1, Ok(10)), (2, Err(12)), (3, Ok(10))]);
     assert_eq!(gated.cell.get(), Some(&10));
 }
 
 /// It is the only sleeper, and slept before there was anything to wait for.
 #[test]
 fn a_thread_that_waits_first_is_woken() {
-    let _watchdog = watch("once_lock: a_thread_that_waits_first_is_woken");
     let mut crew = Crew::new(1);
     let cell = Arc::new(OnceLock::new());
     let waits = cell.clone();
@@ -141,24 +114,20 @@ fn a_thread_that_waits_first_is_woken() {
 }
 
 #[test]
-fn after_a_panic_one_of_those_that_wait_makes_the_value() {
-    let _watchdog = watch("once_lock: after_a_panic_one_of_those_that_wait_makes_the_value");
+fn after_a_panic_a_waiter_makes_the_value() {
     let mut crew = Crew::new(4);
     let gated = all_wait_for_the_first(&mut crew, true);
     let answers = all_answers(&crew, 4);
     let value = *gated.cell.get().unwrap();
     let set = if value == 12 { Ok(2) } else { Err(12) };
     assert!(value == 11 || value == 12);
-    assert_eq!(
-        answers,
-        [(0, Err(0)), (1, Ok(value)), (2, set), (3, Ok(value))]
-    );
+    assert_eq!(answers, [(0, Err(0)), (1, Ok(value)), (2, set), (3, Ok(value))]);
 }
 
 /// std does not specify what happens. Ours waits, as std's does today.
 #[test]
 fn an_initialiser_that_asks_its_own_cell_waits_for_itself() {
-    let _watchdog = watch("an_initialiser_that_asks_its_own_cell_waits_for_itself");
+    let _watchdog = watch();
     static CELL: OnceLock<u32> = OnceLock::new();
     // Left behind until the process ends.
     std::thread::spawn(|| CELL.get_or_init(|| *CELL.get_or_init(|| 1)));
@@ -201,12 +170,9 @@ fn the_value_may_borrow_from_what_is_dropped_first() {
 
 #[test]
 fn a_child_makes_what_a_thread_of_the_parent_was_making() {
-    let _watchdog = watch("a_child_makes_what_a_thread_of_the_parent_was_making");
+    let _watchdog = watch();
     static CELL: OnceLock<String> = OnceLock::new();
-    let (begun, may_end) = (
-        Arc::new(AtomicBool::new(false)),
-        Arc::new(AtomicBool::new(false)),
-    );
+    let (begun, may_end) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let maker = {
         let (begun, may_end) = (begun.clone(), may_end.clone());
         std::thread::spawn(move || {
@@ -218,10 +184,7 @@ fn a_child_makes_what_a_thread_of_the_parent_was_making() {
         })
     };
     until(|| begun.load(SeqCst));
-    in_child(Way::Fork, || {
-        let made = CELL.get().is_none() && CELL.get_or_init(|| "child".into()) == "child";
-        i32::from(!made)
-    });
+    in_child(Way::Fork, || CELL.get().is_none() && CELL.get_or_init(|| "child".into()) == "child");
     may_end.store(true, SeqCst);
     assert_eq!(maker.join().unwrap(), "parent");
 }
@@ -230,7 +193,7 @@ fn a_child_makes_what_a_thread_of_the_parent_was_making() {
 /// There is one value, and a thread that has borrowed it sees it unchanged.
 #[test]
 fn an_initialiser_that_has_forked_does_not_replace_another_s_value() {
-    let _watchdog = watch("an_initialiser_that_has_forked_does_not_replace_another_s_value");
+    let _watchdog = watch();
     for other_is_faster in [true, false] {
         let cell: &'static OnceLock<usize> = Box::leak(Box::new(OnceLock::new()));
         static BORROWED: AtomicUsize = AtomicUsize::new(0);
@@ -270,7 +233,7 @@ fn an_initialiser_that_has_forked_does_not_replace_another_s_value() {
             // SAFETY: ends the child at once.
             unsafe { libc::_exit((!right).into()) };
         }
-        expect_success(child);
+        Child::new(child).succeeds();
         assert_eq!(*value, 1);
     }
 }

@@ -1,12 +1,11 @@
 //! Permits: released when they are dropped, however the scope ends; several at once, or none.
 
-use crate::support::crew::Crew;
-use crate::support::watchdog::watch;
 use crate::{all_answers, fail, unwinds};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, Instant, SystemTime};
 use waitword::{Deadline, Scope, Semaphore};
+use waitword_testkit::{Crew, watch};
 
 const SCOPES: [Scope; 2] = [Scope::Private, Scope::Shared];
 const LONG: Duration = Duration::from_secs(3600);
@@ -23,10 +22,7 @@ fn a_permit_is_given_back_when_it_is_dropped() {
         let semaphore = Semaphore::with_scope(4, scope);
         let one = semaphore.acquire();
         let three = semaphore.acquire_many(3);
-        assert_eq!(
-            (one.num_permits(), three.num_permits(), semaphore.value()),
-            (1, 3, 0)
-        );
+        assert_eq!((one.num_permits(), three.num_permits(), semaphore.value()), (1, 3, 0));
         assert!(semaphore.try_acquire().is_none());
         drop(three);
         assert_eq!(semaphore.value(), 3);
@@ -63,7 +59,7 @@ fn a_panic_gives_it_back() {
 }
 
 #[test]
-fn what_is_forgotten_stays_away() {
+fn forgotten_permits_stay_taken() {
     let semaphore = Semaphore::new(6);
     semaphore.acquire_many(2).forget();
     std::mem::forget(semaphore.acquire());
@@ -77,9 +73,7 @@ fn what_is_forgotten_stays_away() {
 #[test]
 fn more_than_there_can_be_is_refused() {
     let semaphore = Semaphore::new(Semaphore::MAX_VALUE);
-    assert!(unwinds(
-        || _ = semaphore.acquire_many(Semaphore::MAX_VALUE + 1)
-    ));
+    assert!(unwinds(|| _ = semaphore.acquire_many(Semaphore::MAX_VALUE + 1)));
     assert!(semaphore.try_acquire_many(u32::MAX).is_none());
     assert!(semaphore.acquire_many_for(u32::MAX, SHORT).is_none());
     // The permit finds no room: more was posted meanwhile than was taken.
@@ -91,17 +85,13 @@ fn more_than_there_can_be_is_refused() {
 
 #[test]
 fn a_deadline_passes() {
-    let _watchdog = watch("permits: a_deadline_passes");
+    let _watchdog = watch();
     for scope in SCOPES {
         let semaphore = Semaphore::with_scope(1, scope);
         for count in [2, 3] {
             let before = Instant::now();
             assert!(semaphore.acquire_many_for(count, SHORT).is_none());
-            assert!(
-                semaphore
-                    .acquire_many_until(count, Instant::now() + SHORT)
-                    .is_none()
-            );
+            assert!(semaphore.acquire_many_until(count, Instant::now() + SHORT).is_none());
             assert!(before.elapsed() >= 2 * SHORT, "woken early");
         }
         let _one = semaphore.acquire();
@@ -114,8 +104,7 @@ fn a_deadline_passes() {
 /// Threads that want three, two and one. A post reaches each waiter for which it is enough, and no
 /// other thread takes the wake-up.
 #[test]
-fn a_post_reaches_those_that_it_is_enough_for() {
-    let _watchdog = watch("a_post_reaches_those_that_it_is_enough_for");
+fn a_post_wakes_the_waiters_that_it_is_enough_for() {
     let mut crew = Crew::new(4);
     for scope in SCOPES {
         let semaphore = Arc::new(Semaphore::with_scope(0, scope));
@@ -148,8 +137,8 @@ fn a_post_reaches_those_that_it_is_enough_for() {
 /// As many threads inside as there are permits, by ones, twos and threes, with waits that end
 /// early.
 #[test]
-fn no_more_are_inside_than_there_are_permits() {
-    let _watchdog = watch("no_more_are_inside_than_there_are_permits");
+fn at_most_as_many_threads_inside_as_permits() {
+    let _watchdog = watch();
     for scope in SCOPES {
         let (semaphore, inside) = (Semaphore::with_scope(3, scope), AtomicU32::new(0));
         std::thread::scope(|threads| {

@@ -24,9 +24,8 @@ static REENTRANT_THROUGHPUT: ReentrantMutex<u8> = ReentrantMutex::from_raw(
 );
 
 static CHECKED: CheckedMutex<u8> = CheckedMutex::new(1);
-static CHECKED_WAIT_WAKE: CheckedMutex<u8> = MutexOptions::new()
-    .flavour(Flavour::WaitWake)
-    .build_checked(1);
+static CHECKED_WAIT_WAKE: CheckedMutex<u8> =
+    MutexOptions::new().flavour(Flavour::WaitWake).build_checked(1);
 static CHECKED_SHARED: CheckedMutex<u8> = MutexOptions::new().scope(Scope::Shared).build_checked(1);
 static INHERITING: PiMutex<u8> = PiMutex::new(1);
 static INHERITING_SHARED: PiMutex<u8> = PiMutex::with_scope(1, Scope::Shared);
@@ -50,10 +49,8 @@ static RWLOCK: RwLock<u8> = RwLock::new(1);
 static RWLOCK_OF_PARKING_LOT: RwLock<u8> = const_rwlock(1);
 static RWLOCK_WRITER: RwLock<u8> = RwLockOptions::new().preference(Preference::Writer).build(1);
 static RWLOCK_SHARED: RwLock<u8> = RwLockOptions::new().scope(Scope::Shared).build(1);
-static RAW_RWLOCK: RawRwLock = RwLockOptions::new()
-    .preference(Preference::Writer)
-    .scope(Scope::Shared)
-    .build_raw();
+static RAW_RWLOCK: RawRwLock =
+    RwLockOptions::new().preference(Preference::Writer).scope(Scope::Shared).build_raw();
 
 static CONDVAR: Condvar = Condvar::new();
 static CHECKED_CONDVAR: CheckedCondvar = CheckedCondvar::new();
@@ -77,14 +74,7 @@ static LATCH_SHARED: Latch = Latch::with_scope(1, Scope::Shared);
 
 #[test]
 fn mutexes() {
-    for mutex in [
-        &PLAIN,
-        &PLAIN_OF_PARKING_LOT,
-        &ADAPTIVE,
-        &THROUGHPUT,
-        &WAIT_WAKE,
-        &SHARED,
-    ] {
+    for mutex in [&PLAIN, &PLAIN_OF_PARKING_LOT, &ADAPTIVE, &THROUGHPUT, &WAIT_WAKE, &SHARED] {
         let mut guard = mutex.lock();
         *guard += 1;
         assert!(*guard == 2 && mutex.try_lock().is_none());
@@ -115,10 +105,7 @@ fn mutexes() {
     assert!(RAW_POSIX.try_lock() && !RAW_POSIX.try_lock());
     assert!(RAW_RECURSIVE.try_lock() && RAW_RECURSIVE.try_lock());
     RAW_CHECKING_INHERITING.lock();
-    assert_eq!(
-        RAW_CHECKING_INHERITING.lock_checked(),
-        Err(LockError::Deadlock)
-    );
+    assert_eq!(RAW_CHECKING_INHERITING.lock_checked(), Err(LockError::Deadlock));
     // SAFETY: it is a static, so it stays where it is.
     let locked = [(); 2].map(|()| unsafe { RAW_ROBUST.lock() });
     assert_eq!(locked, [Ok(RobustLocked::Clean); 2]);
@@ -129,21 +116,13 @@ fn mutexes() {
 
 #[test]
 fn rwlocks() {
-    for lock in [
-        &RWLOCK,
-        &RWLOCK_OF_PARKING_LOT,
-        &RWLOCK_WRITER,
-        &RWLOCK_SHARED,
-    ] {
+    for lock in [&RWLOCK, &RWLOCK_OF_PARKING_LOT, &RWLOCK_WRITER, &RWLOCK_SHARED] {
         let guard = lock.read();
         assert!(*guard == 1 && lock.try_read().is_some() && lock.try_write().is_none());
     }
     // SAFETY: nothing is unlocked by this reference.
     let raw = unsafe { RWLOCK_WRITER.raw() };
-    assert_eq!(
-        (raw.preference(), raw.scope()),
-        (Preference::Writer, Scope::Private)
-    );
+    assert_eq!((raw.preference(), raw.scope()), (Preference::Writer, Scope::Private));
     let (preference, scope) = (RAW_RWLOCK.preference(), RAW_RWLOCK.scope());
     assert_eq!((preference, scope), (Preference::Writer, Scope::Shared));
 }
@@ -156,13 +135,9 @@ fn condvars() {
     let soon = Duration::from_millis(1);
     let mut guard = GUARDED.lock();
     assert!(CONDVAR.wait_for(&mut guard, soon).timed_out());
-    let (_guard, timeout) = CHECKED_CONDVAR
-        .wait_for(CHECKED.lock().unwrap(), soon)
-        .unwrap();
+    let (_guard, timeout) = CHECKED_CONDVAR.wait_for(CHECKED.lock().unwrap(), soon).unwrap();
     assert!(timeout.timed_out());
-    let (_guard, timeout) = PI_CONDVAR
-        .wait_for(INHERITING.lock().unwrap(), soon)
-        .unwrap();
+    let (_guard, timeout) = PI_CONDVAR.wait_for(INHERITING.lock().unwrap(), soon).unwrap();
     assert!(timeout.timed_out());
     assert!(!CONDVAR.notify_one() && !RAW_CONDVAR.notify_one());
     assert_eq!(RAW_CONDVAR_SHARED.notify_all(), 0);

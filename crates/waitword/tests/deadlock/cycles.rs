@@ -23,7 +23,7 @@ fn takes<First, Second>(
 
 #[test]
 fn two_threads_with_mutexes_of_each_flavour() {
-    alone("cycles::two_threads_with_mutexes_of_each_flavour", || {
+    alone(|| {
         for flavour in [Flavour::Adaptive, Flavour::Throughput, Flavour::WaitWake] {
             let make = || leaked(MutexOptions::new().flavour(flavour).build(()));
             let (a, b) = (make(), make());
@@ -36,27 +36,20 @@ fn two_threads_with_mutexes_of_each_flavour() {
 }
 
 #[test]
-fn three_threads_some_of_whose_locks_were_tried_or_had_by_a_deadline() {
-    alone(
-        "cycles::three_threads_some_of_whose_locks_were_tried_or_had_by_a_deadline",
-        || {
-            let [a, b, c] = [(); 3].map(|()| leaked(Mutex::new(())));
-            deadlock([
-                takes("a", || a.try_lock().unwrap(), || b.lock()),
-                takes(
-                    "b",
-                    || b.try_lock_for(Duration::from_secs(60)).unwrap(),
-                    || c.lock(),
-                ),
-                takes("c", || c.lock(), || a.lock()),
-            ]);
-        },
-    );
+fn three_threads_with_locks_taken_by_try_lock_or_deadline() {
+    alone(|| {
+        let [a, b, c] = [(); 3].map(|()| leaked(Mutex::new(())));
+        deadlock([
+            takes("a", || a.try_lock().unwrap(), || b.lock()),
+            takes("b", || b.try_lock_for(Duration::from_secs(60)).unwrap(), || c.lock()),
+            takes("c", || c.lock(), || a.lock()),
+        ]);
+    });
 }
 
 #[test]
-fn one_thread_that_locks_what_it_has_locked() {
-    alone("cycles::one_thread_that_locks_what_it_has_locked", || {
+fn a_thread_that_locks_its_own_lock_again() {
+    alone(|| {
         let mutex = leaked(Mutex::new(()));
         deadlock([part("mutex", |_| {
             let _first = mutex.lock();
@@ -82,7 +75,7 @@ fn one_thread_that_locks_what_it_has_locked() {
 
 #[test]
 fn a_reentrant_mutex() {
-    alone("cycles::a_reentrant_mutex", || {
+    alone(|| {
         let (a, b) = (leaked(ReentrantMutex::new(())), leaked(Mutex::new(())));
         deadlock([
             part("left", |barrier| {
@@ -98,7 +91,7 @@ fn a_reentrant_mutex() {
 
 #[test]
 fn readers_and_writers() {
-    alone("cycles::readers_and_writers", || {
+    alone(|| {
         let (a, b) = (leaked(RwLock::new(())), leaked(RwLock::new(())));
         deadlock([
             takes("reads a", || a.read(), || b.write()),
@@ -119,7 +112,7 @@ fn readers_and_writers() {
 
 #[test]
 fn a_mutex_and_one_of_several_readers() {
-    alone("cycles::a_mutex_and_one_of_several_readers", || {
+    alone(|| {
         let (a, b) = (leaked(Mutex::new(())), leaked(RwLock::new(())));
         let _innocent = b.read();
         let found = deadlock([
@@ -133,54 +126,44 @@ fn a_mutex_and_one_of_several_readers() {
 
 #[test]
 fn a_downgraded_writer_keeps_out_writers_and_an_upgradable_reader_its_like() {
-    alone(
-        "cycles::a_downgraded_writer_keeps_out_writers_and_an_upgradable_reader_its_like",
-        || {
-            let (a, b) = (leaked(RwLock::new(())), leaked(RwLock::new(())));
-            deadlock([
-                takes(
-                    "downgraded",
-                    || RwLockWriteGuard::downgrade(a.write()),
-                    || b.upgradable_read(),
-                ),
-                takes("upgradable", || b.upgradable_read(), || a.write()),
-            ]);
-        },
-    );
+    alone(|| {
+        let (a, b) = (leaked(RwLock::new(())), leaked(RwLock::new(())));
+        deadlock([
+            takes("downgraded", || RwLockWriteGuard::downgrade(a.write()), || b.upgradable_read()),
+            takes("upgradable", || b.upgradable_read(), || a.write()),
+        ]);
+    });
 }
 
 #[test]
 fn a_waiter_of_a_condition_variable_before_and_after_it_is_signalled() {
-    alone(
-        "cycles::a_waiter_of_a_condition_variable_before_and_after_it_is_signalled",
-        || {
-            for is_signalled in [false, true] {
-                let (a, b) = (leaked(Mutex::new(())), leaked(Mutex::new(())));
-                let changed = leaked(Condvar::new());
-                deadlock([
-                    part("waiter", |barrier| {
-                        let _a = a.lock();
-                        let mut b = b.lock();
-                        barrier.wait();
-                        changed.wait(&mut b);
-                    }),
-                    part("signaller", move |barrier| {
-                        barrier.wait();
-                        let _b = b.lock();
-                        if is_signalled {
-                            assert!(changed.notify_one());
-                        }
-                        let _a = a.lock();
-                    }),
-                ]);
-            }
-        },
-    );
+    alone(|| {
+        for is_signalled in [false, true] {
+            let (a, b) = (leaked(Mutex::new(())), leaked(Mutex::new(())));
+            let changed = leaked(Condvar::new());
+            deadlock([
+                part("waiter", |barrier| {
+                    let _a = a.lock();
+                    let mut b = b.lock();
+                    barrier.wait();
+                    changed.wait(&mut b);
+                }),
+                part("signaller", move |barrier| {
+                    barrier.wait();
+                    let _b = b.lock();
+                    if is_signalled {
+                        assert!(changed.notify_one());
+                    }
+                    let _a = a.lock();
+                }),
+            ]);
+        }
+    });
 }
 
 #[test]
 fn mutexes_that_may_refuse() {
-    alone("cycles::mutexes_that_may_refuse", || {
+    alone(|| {
         let (a, b) = (leaked(CheckedMutex::new(())), leaked(CheckedMutex::new(())));
         deadlock([
             takes("left", || a.lock().unwrap(), || b.lock().unwrap()),
@@ -191,11 +174,7 @@ fn mutexes_that_may_refuse() {
         let (a, b) = (leaked(PiMutex::new(())), leaked(Mutex::new(())));
         let found = deadlock([
             takes("has b", || b.lock(), || a.lock().unwrap()),
-            takes(
-                "has a",
-                || a.lock_for(Duration::from_secs(60)).unwrap(),
-                || b.lock(),
-            ),
+            takes("has a", || a.lock_for(Duration::from_secs(60)).unwrap(), || b.lock()),
         ]);
         assert_eq!(found[0].lock_kind(), LockKind::PiMutex);
     });
@@ -203,41 +182,38 @@ fn mutexes_that_may_refuse() {
 
 #[test]
 fn waiters_of_condition_variables_of_mutexes_that_may_refuse() {
-    alone(
-        "cycles::waiters_of_condition_variables_of_mutexes_that_may_refuse",
-        || {
-            let (a, b) = (leaked(Mutex::new(())), leaked(CheckedMutex::new(())));
-            let changed = leaked(CheckedCondvar::new());
-            deadlock([
-                part("checked waiter", |barrier| {
-                    let _a = a.lock();
-                    let b = b.lock().unwrap();
-                    barrier.wait();
-                    let _b = changed.wait(b).unwrap();
-                }),
-                part("checked signaller", |barrier| {
-                    barrier.wait();
-                    let _b = b.lock().unwrap();
-                    changed.notify_one();
-                    let _a = a.lock();
-                }),
-            ]);
-            let (a, b) = (leaked(Mutex::new(())), leaked(PiMutex::new(())));
-            let changed = leaked(PiCondvar::new());
-            deadlock([
-                part("pi waiter", |barrier| {
-                    let _a = a.lock();
-                    let b = b.lock().unwrap();
-                    barrier.wait();
-                    let _b = changed.wait(b).unwrap();
-                }),
-                part("pi signaller", |barrier| {
-                    barrier.wait();
-                    let _b = b.lock().unwrap();
-                    changed.notify_one();
-                    let _a = a.lock();
-                }),
-            ]);
-        },
-    );
+    alone(|| {
+        let (a, b) = (leaked(Mutex::new(())), leaked(CheckedMutex::new(())));
+        let changed = leaked(CheckedCondvar::new());
+        deadlock([
+            part("checked waiter", |barrier| {
+                let _a = a.lock();
+                let b = b.lock().unwrap();
+                barrier.wait();
+                let _b = changed.wait(b).unwrap();
+            }),
+            part("checked signaller", |barrier| {
+                barrier.wait();
+                let _b = b.lock().unwrap();
+                changed.notify_one();
+                let _a = a.lock();
+            }),
+        ]);
+        let (a, b) = (leaked(Mutex::new(())), leaked(PiMutex::new(())));
+        let changed = leaked(PiCondvar::new());
+        deadlock([
+            part("pi waiter", |barrier| {
+                let _a = a.lock();
+                let b = b.lock().unwrap();
+                barrier.wait();
+                let _b = changed.wait(b).unwrap();
+            }),
+            part("pi signaller", |barrier| {
+                barrier.wait();
+                let _b = b.lock().unwrap();
+                changed.notify_one();
+                let _a = a.lock();
+            }),
+        ]);
+    });
 }

@@ -22,7 +22,7 @@ fn nothing_is_reported_until(is_over: impl Fn() -> bool) {
 /// lock and wait for another, and later threads do so the other way round.
 #[test]
 fn a_second_of_contention() {
-    alone("innocent::a_second_of_contention", || {
+    alone(|| {
         let turn = &Mutex::new(0);
         let (first, second) = (&Mutex::new(()), &RwLock::new(()));
         let (third, changed) = (&CheckedMutex::new(()), &Condvar::new());
@@ -71,7 +71,7 @@ fn a_second_of_contention() {
 
 #[test]
 fn a_cycle_with_a_deadline_in_it() {
-    alone("innocent::a_cycle_with_a_deadline_in_it", || {
+    alone(|| {
         // Long enough for some hundreds of checks.
         let patience = Duration::from_millis(300);
         let (a, b) = (&Mutex::new(()), &RwLock::new(()));
@@ -95,7 +95,7 @@ fn a_cycle_with_a_deadline_in_it() {
 
 #[test]
 fn locks_that_are_refused() {
-    alone("innocent::locks_that_are_refused", || {
+    alone(|| {
         let is_over = &AtomicBool::new(false);
         let until = Instant::now() + Duration::from_millis(300);
         thread::scope(|scope| {
@@ -115,14 +115,11 @@ fn locks_that_are_refused() {
 
 #[test]
 fn a_lock_at_the_address_of_one_whose_guard_was_leaked() {
-    alone(
-        "innocent::a_lock_at_the_address_of_one_whose_guard_was_leaked",
-        || {
-            for leaker_ends in [false, true] {
-                at_the_address_of_a_leaked_one(leaker_ends);
-            }
-        },
-    );
+    alone(|| {
+        for leaker_ends in [false, true] {
+            at_the_address_of_a_leaked_one(leaker_ends);
+        }
+    });
 }
 
 /// One thread is recorded as the holder of a lock that is gone. Another thread holds the new lock
@@ -175,7 +172,7 @@ fn at_the_address_of_a_leaked_one(leaker_ends: bool) {
 
 #[test]
 fn a_mutex_that_another_thread_unlocks() {
-    alone("innocent::a_mutex_that_another_thread_unlocks", || {
+    alone(|| {
         let (mutex, other) = (leaked(waitword::RawMutex::new()), leaked(Mutex::new(())));
         thread::scope(|scope| {
             mutex.lock();

@@ -12,7 +12,7 @@ use waitword::{Mutex, RwLock};
 fn it_names_threads_locks_and_places() {
     static LINES: [AtomicU32; 4] = [const { AtomicU32::new(0) }; 4];
     let note = |index: usize, line: u32| LINES[index].store(line + 1, SeqCst);
-    alone("report::it_names_threads_locks_and_places", || {
+    alone(|| {
         let (a, b) = (leaked(Mutex::new(())), leaked(RwLock::new(())));
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let found = deadlock([
@@ -32,28 +32,17 @@ fn it_names_threads_locks_and_places() {
                 let _a = a.lock();
             }),
         ]);
-        let [left, right] = &found[..] else {
-            panic!("{found:#?}")
-        };
+        let [left, right] = &found[..] else { panic!("{found:#?}") };
         let [a_locked, b_waited, b_locked, a_waited] =
             LINES.each_ref().map(|line| line.load(SeqCst));
 
         // SAFETY: it is not locked or unlocked through these references.
         let (raw_a, raw_b) = unsafe { (a.raw(), b.raw()) };
         let (raw_a, raw_b) = ((&raw const *raw_a).addr(), (&raw const *raw_b).addr());
-        assert_eq!(
-            (left.lock_kind(), right.lock_kind()),
-            (LockKind::RwLock, LockKind::Mutex)
-        );
+        assert_eq!((left.lock_kind(), right.lock_kind()), (LockKind::RwLock, LockKind::Mutex));
         assert_eq!((left.lock_address(), right.lock_address()), (raw_b, raw_a));
-        assert_eq!(
-            (left.waits_at().line(), right.waits_at().line()),
-            (b_waited, a_waited)
-        );
-        assert_eq!(
-            (left.locked_at().line(), right.locked_at().line()),
-            (b_locked, a_locked)
-        );
+        assert_eq!((left.waits_at().line(), right.waits_at().line()), (b_waited, a_waited));
+        assert_eq!((left.locked_at().line(), right.locked_at().line()), (b_locked, a_locked));
         assert_eq!(left.waits_at().file(), file!());
         assert_eq!(left.thread_number(), NUMBER.load(SeqCst));
         assert_eq!(
@@ -77,10 +66,7 @@ fn it_names_threads_locks_and_places() {
             text.contains(&format!(" for the mutex {raw_a:#x}, which thread 'left'")),
             "{text}"
         );
-        let end = format!(
-            "has locked at {file}:{a_locked}:{}",
-            right.locked_at().column()
-        );
+        let end = format!("has locked at {file}:{a_locked}:{}", right.locked_at().column());
         assert!(text.ends_with(&end), "{text}");
     });
 }
@@ -111,12 +97,7 @@ fn the_function_that_deadlocks(mutex: &Mutex<()>) {
 fn the_background_check_prints_it_with_backtraces_if_the_environment_asks_for_them() {
     for with_backtraces in [false, true] {
         let output = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "report::a_program_that_deadlocks",
-                "--ignored",
-                "--nocapture",
-            ])
+            .args(["--exact", "report::a_program_that_deadlocks", "--ignored", "--nocapture"])
             .env_remove("RUST_LIB_BACKTRACE")
             .env("RUST_BACKTRACE", if with_backtraces { "1" } else { "0" })
             .output()

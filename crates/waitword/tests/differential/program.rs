@@ -38,16 +38,9 @@ impl Width {
     pub(crate) fn of_32(self, value: u64) -> u64 {
         let low = (value as u32) << 1;
         let small = i64::from(low as i32 >> 1);
-        assert!(
-            (-64..64).contains(&small),
-            "{value:#x} does not fit into 8 bits"
-        );
+        assert!((-64..64).contains(&small), "{value:#x} does not fit into 8 bits");
         let low_bits = small as u64 & (self.all_ones() >> 1);
-        let top_bit = if value >> 31 & 1 == 1 {
-            self.top_bit()
-        } else {
-            0
-        };
+        let top_bit = if value >> 31 & 1 == 1 { self.top_bit() } else { 0 };
         low_bits | top_bit
     }
 }
@@ -164,12 +157,8 @@ impl Operand {
     fn meaning(self) -> Value {
         match self {
             Operand::Value(value) => value,
-            Operand::Shift {
-                by: Shift::By(by), ..
-            } => Value::Small(1 << by),
-            Operand::Shift {
-                by: Shift::ToTop, ..
-            } => Value::TopBit,
+            Operand::Shift { by: Shift::By(by), .. } => Value::Small(1 << by),
+            Operand::Shift { by: Shift::ToTop, .. } => Value::TopBit,
         }
     }
 
@@ -244,33 +233,14 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    pub(crate) const ALL: Self = Self {
-        masks: true,
-        wait_any: true,
-        requeue: true,
-        wake_op: true,
-        dense: true,
-    };
+    pub(crate) const ALL: Self =
+        Self { masks: true, wait_any: true, requeue: true, wake_op: true, dense: true };
 }
 
 pub(crate) fn programs(contents: Contents) -> impl Strategy<Value = Program> {
-    let dense = if contents.dense {
-        any::<bool>().boxed()
-    } else {
-        Just(false).boxed()
-    };
-    (
-        vec(value(), WORDS),
-        vec(step(contents), 1..=STEPS),
-        dense,
-        any::<u16>(),
-    )
-        .prop_map(|(initial, steps, dense, place)| Program {
-            initial,
-            steps,
-            dense,
-            place,
-        })
+    let dense = if contents.dense { any::<bool>().boxed() } else { Just(false).boxed() };
+    (vec(value(), WORDS), vec(step(contents), 1..=STEPS), dense, any::<u16>())
+        .prop_map(|(initial, steps, dense, place)| Program { initial, steps, dense, place })
 }
 
 fn word() -> impl Strategy<Value = usize> + Clone {
@@ -338,34 +308,17 @@ fn change() -> impl Strategy<Value = Change> + Clone {
 
 fn step(contents: Contents) -> BoxedStrategy<Step> {
     let wait = (any::<u8>(), word(), expect(), mask(contents), limit()).prop_map(
-        |(worker, word, expect, mask, limit)| Step::Wait {
-            worker,
-            word,
-            expect,
-            mask,
-            limit,
-        },
+        |(worker, word, expect, mask, limit)| Step::Wait { worker, word, expect, mask, limit },
     );
-    let wait_any = (any::<u8>(), vec((word(), expect()), 1..=3), limit()).prop_map(
-        |(worker, entries, limit)| Step::WaitAny {
-            worker,
-            entries,
-            limit,
-        },
-    );
+    let wait_any = (any::<u8>(), vec((word(), expect()), 1..=3), limit())
+        .prop_map(|(worker, entries, limit)| Step::WaitAny { worker, entries, limit });
     let wake = (word(), count(), mask(contents)).prop_map(|(word, count, mask)| Step::Wake {
         word,
         count,
         mask,
     });
     let requeue = (word(), word(), count(), count(), prop::option::of(expect())).prop_map(
-        |(from, to, wake, moved, expect)| Step::Requeue {
-            from,
-            to,
-            wake,
-            moved,
-            expect,
-        },
+        |(from, to, wake, moved, expect)| Step::Requeue { from, to, wake, moved, expect },
     );
     let wake_op = (word(), count(), word(), count(), change()).prop_map(
         |(first, count, second, second_count, change)| Step::WakeOp {

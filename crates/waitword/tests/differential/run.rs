@@ -2,23 +2,18 @@
 
 use super::program::{Expect, Limit, Mask, Program, Step, WORDS, Width};
 use super::sides::Side;
-use crate::support::Answer;
-use crate::support::crew::Crew;
-use crate::support::event::{self, pick};
 use std::fmt::Write as _;
 use std::sync::Arc;
+use waitword_testkit::{
+    Answer, Crew,
+    event::{self, pick},
+};
 
 pub(crate) type Event = event::Event<[u64; WORDS]>;
 
-impl Event {
-    /// The same event as it must look at another width.
-    pub(crate) fn at(&self, width: Width) -> Self {
-        let words = self.words.map(|value| width.of_32(value));
-        Self {
-            words,
-            ..self.clone()
-        }
-    }
+/// The same event as it must look at another width.
+pub(crate) fn at(event: &Event, width: Width) -> Event {
+    Event { words: event.words.map(|value| width.of_32(value)), ..event.clone() }
 }
 
 /// Runs `program`, then wakes all remaining waiters, word by word.
@@ -31,11 +26,7 @@ pub(crate) fn run(program: &Program, side: &Arc<dyn Side>, crew: &mut Crew) -> V
         events.push(take(step, side, crew));
     }
     for word in 0..WORDS {
-        let all = Step::Wake {
-            word,
-            count: i32::MAX,
-            mask: Mask::Any,
-        };
+        let all = Step::Wake { word, count: i32::MAX, mask: Mask::Any };
         events.push(take(&all, side, crew));
     }
     // No waiter is left, unless the side has a defect.
@@ -52,13 +43,7 @@ fn take(step: &Step, side: &Arc<dyn Side>, crew: &mut Crew) -> Event {
     let mut answer = None;
     let mut came_back = None;
     match *step {
-        Step::Wait {
-            worker,
-            word,
-            expect,
-            mask,
-            limit,
-        } => {
+        Step::Wait { worker, word, expect, mask, limit } => {
             if let Some(worker) = pick(&crew.idle(), worker) {
                 let value = expected(word, expect);
                 let job = {
@@ -69,21 +54,11 @@ fn take(step: &Step, side: &Arc<dyn Side>, crew: &mut Crew) -> Event {
                 came_back = Some(settled(crew, worker, limit));
             }
         }
-        Step::WaitAny {
-            worker,
-            ref entries,
-            limit,
-        } => {
+        Step::WaitAny { worker, ref entries, limit } => {
             if let Some(worker) = pick(&crew.idle(), worker) {
-                let entries: Vec<_> = entries
-                    .iter()
-                    .map(|&(word, expect)| (word, expected(word, expect)))
-                    .collect();
-                let in_table = if side.in_our_table() {
-                    entries.len()
-                } else {
-                    0
-                };
+                let entries: Vec<_> =
+                    entries.iter().map(|&(word, expect)| (word, expected(word, expect))).collect();
+                let in_table = if side.in_our_table() { entries.len() } else { 0 };
                 let job = {
                     let side = side.clone();
                     move || side.wait_any(&entries, limit)
@@ -93,23 +68,11 @@ fn take(step: &Step, side: &Arc<dyn Side>, crew: &mut Crew) -> Event {
             }
         }
         Step::Wake { word, count, mask } => answer = Some(side.wake(word, count, mask.at(width))),
-        Step::Requeue {
-            from,
-            to,
-            wake,
-            moved,
-            expect,
-        } => {
+        Step::Requeue { from, to, wake, moved, expect } => {
             let expect = expect.map(|expect| expected(from, expect));
             answer = Some(side.requeue(from, to, wake, moved, expect));
         }
-        Step::WakeOp {
-            first,
-            count,
-            second,
-            second_count,
-            change,
-        } => {
+        Step::WakeOp { first, count, second, second_count, change } => {
             answer = Some(side.wake_op(first, count, second, second_count, change));
         }
         Step::Store { word, value } => side.store(word, value.at(width)),

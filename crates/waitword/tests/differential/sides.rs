@@ -1,19 +1,17 @@
 //! The sides that run a program: the kernel through either of its interfaces, or the library
 //! through one of its three.
 
-#[path = "kernel_side.rs"]
-pub(crate) mod kernel;
-#[path = "our_sides.rs"]
-pub(crate) mod ours;
+pub(crate) mod raw;
+mod typed;
 
 use super::program::{Change, Clock, Limit, WORDS, Width};
-use crate::support::Answer;
-use crate::support::buckets::APART;
-use crate::support::memory::Mapping;
+use raw::{Interface, Raw};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
+use typed::Typed;
 use waitword::raw::Timespec;
+use waitword_testkit::{Answer, Mapping, buckets::APART, raw::To};
 
 /// Operations on the words of a program. Counts are futex(2)'s, where a wake of 0 wakes one.
 pub(crate) trait Side: Send + Sync {
@@ -85,11 +83,7 @@ pub(crate) const ROOM: usize = 1 << 16;
 
 impl Words {
     pub(crate) fn at(memory: &Arc<Mapping>, offsets: [usize; WORDS], width: Width) -> Self {
-        Self {
-            memory: memory.clone(),
-            offsets,
-            width,
-        }
+        Self { memory: memory.clone(), offsets, width }
     }
 
     /// Side by side, or scattered; the place depends on `place`.
@@ -146,6 +140,22 @@ impl Words {
     }
 }
 
+/// All interfaces of the library at this width.
+pub(crate) fn ours(words: &Words, world: World) -> Vec<Arc<dyn Side>> {
+    let raw = |interface| -> Arc<dyn Side> {
+        Arc::new(Raw { to: To::Ours, interface, world, words: words.clone() })
+    };
+    let typed = match words.width.0 {
+        8 => Typed::<AtomicU8>::side,
+        16 => Typed::<AtomicU16>::side,
+        32 => Typed::<AtomicU32>::side,
+        _ => Typed::<AtomicU64>::side,
+    };
+    let classic = (words.width.0 == 32).then(|| raw(Interface::Classic));
+    let others = [raw(Interface::Futex2), typed(world, words.clone())];
+    classic.into_iter().chain(others).collect()
+}
+
 /// A limit as an absolute time, with its clock.
 pub(crate) fn absolute(limit: Limit) -> Option<(Clock, Timespec)> {
     let (clock, relative) = relative(limit)?;
@@ -154,13 +164,7 @@ pub(crate) fn absolute(limit: Limit) -> Option<(Clock, Timespec)> {
         Clock::Realtime => ClockId::Realtime,
     };
     if let Limit::Past(_) = limit {
-        return Some((
-            clock,
-            Timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            },
-        ));
+        return Some((clock, Timespec { tv_sec: 0, tv_nsec: 0 }));
     }
     let now = clock_gettime(id);
     let nanoseconds = now.tv_nsec + relative.tv_nsec;

@@ -7,12 +7,10 @@ use rustix::time::{ClockId, clock_gettime};
 use syscalls::Sysno;
 use waitword::raw::Timespec;
 use waitword::raw::Waitv;
+use waitword_testkit::raw::op::*;
 
 const CLOCK_REALTIME_FLAG: i32 = 256;
 const PRIVATE: u32 = 128;
-const WAIT: i32 = 0;
-const WAKE_OP: i32 = 5;
-const WAIT_BITSET: i32 = 9;
 
 /// A call, and the data that its arguments point to.
 pub(crate) struct Prepared {
@@ -27,14 +25,7 @@ impl Call {
         let mut time = Box::new([ZERO; 2]);
         let mut entries = Vec::new();
         let (call, arguments) = match *self {
-            Self::Futex {
-                op,
-                word,
-                val,
-                time: limit,
-                second,
-                val3,
-            } => {
+            Self::Futex { op, word, val, time: limit, second, val3 } => {
                 let clock = match op & !(PRIVATE as i32 | CLOCK_REALTIME_FLAG) {
                     WAIT => Clock::Relative,
                     _ if goes_by_wall_clock(op) => Clock::Absolute(ClockId::Realtime),
@@ -51,14 +42,7 @@ impl Call {
                 ];
                 (Sysno::futex, arguments)
             }
-            Self::Futex2Wait {
-                word,
-                val,
-                mask,
-                flags,
-                time: limit,
-                clock,
-            } => {
+            Self::Futex2Wait { word, val, mask, flags, time: limit, clock } => {
                 let arguments = [
                     memory.number(word),
                     val.number(word, memory) as usize,
@@ -69,57 +53,24 @@ impl Call {
                 ];
                 (Sysno::futex_wait, arguments)
             }
-            Self::Futex2Wake {
-                word,
-                mask,
-                count,
-                flags,
-            } => {
-                let arguments = [
-                    memory.number(word),
-                    mask as usize,
-                    count as usize,
-                    flags as usize,
-                    0,
-                    0,
-                ];
+            Self::Futex2Wake { word, mask, count, flags } => {
+                let arguments =
+                    [memory.number(word), mask as usize, count as usize, flags as usize, 0, 0];
                 (Sysno::futex_wake, arguments)
             }
-            Self::Futex2Requeue {
-                ref list,
-                flags,
-                wake,
-                moved,
-            } => {
+            Self::Futex2Requeue { ref list, flags, wake, moved } => {
                 let (address, _) = list.put(memory, &mut entries);
                 let arguments = [address, flags as usize, wake as usize, moved as usize, 0, 0];
                 (Sysno::futex_requeue, arguments)
             }
-            Self::Futex2Waitv {
-                ref list,
-                flags,
-                time: limit,
-                clock,
-            } => {
+            Self::Futex2Waitv { ref list, flags, time: limit, clock } => {
                 let (address, length) = list.put(memory, &mut entries);
                 let time = limit.argument(Clock::of_id(clock), memory, &mut time);
-                let arguments = [
-                    address,
-                    length as usize,
-                    flags as usize,
-                    time,
-                    clock as usize,
-                    0,
-                ];
+                let arguments = [address, length as usize, flags as usize, time, clock as usize, 0];
                 (Sysno::futex_waitv, arguments)
             }
         };
-        Prepared {
-            call,
-            arguments,
-            time,
-            _list: entries,
-        }
+        Prepared { call, arguments, time, _list: entries }
     }
 
     /// How many entries its thread has in our table while it waits.
@@ -142,10 +93,7 @@ impl Call {
             Self::Futex2Wait { time, .. } | Self::Futex2Waitv { time, .. } => time,
             _ => return true,
         };
-        matches!(
-            time,
-            Time::Past | Time::Askew | Time::Soon | Time::Wrong(..) | Time::At(_)
-        )
+        matches!(time, Time::Past | Time::Askew | Time::Soon | Time::Wrong(..) | Time::At(_))
     }
 
     /// Whether this is a WAKE_OP with a comparison that no kernel knows.
@@ -158,10 +106,7 @@ impl Call {
     }
 }
 
-const ZERO: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 0,
-};
+const ZERO: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 fn is_wait(op: i32) -> bool {
     let command = op & !(PRIVATE as i32 | CLOCK_REALTIME_FLAG);
@@ -205,10 +150,7 @@ impl Clock {
             Self::Relative => ZERO,
             Self::Absolute(clock) => {
                 let now = clock_gettime(clock);
-                Timespec {
-                    tv_sec: now.tv_sec,
-                    tv_nsec: now.tv_nsec,
-                }
+                Timespec { tv_sec: now.tv_sec, tv_nsec: now.tv_nsec }
             }
         };
         let nanoseconds = now.tv_nsec + nanoseconds;

@@ -10,15 +10,11 @@ use super::program::{
     WORDS,
 };
 use super::sides;
+use waitword_testkit::raw::has_futex2;
 
 fn same_as_the_kernel(initial: [u32; WORDS], steps: Vec<Step>) {
     let program = Program { initial, steps };
-    let others = [
-        Some(sides::raw_interface()),
-        sides::c_library(),
-        sides::drop_in(),
-    ];
-    let comparison = Comparison::new("found", others.into_iter().flatten().collect());
+    let comparison = Comparison::new(sides::ours());
     if let Err(difference) = comparison.compare(&program) {
         panic!("{difference}");
     }
@@ -27,22 +23,14 @@ fn same_as_the_kernel(initial: [u32; WORDS], steps: Vec<Step>) {
 /// The kernel checks the scopes of both words before it checks either address.
 #[test]
 fn requeue_between_scopes_and_a_bad_address() {
-    if !sides::has_futex2() {
+    if !has_futex2() {
         return;
     }
-    let entry = |word, flags| Entry {
-        word,
-        val: Current,
-        flags,
-        reserved: 0,
-    };
+    let entry = |word, flags| Entry { word, val: Current, flags, reserved: 0 };
     same_as_the_kernel(
         [0, 0, 0],
         vec![Do(Futex2Requeue {
-            list: List {
-                entries: vec![entry(Word(0), 2), entry(Kernels, 130)],
-                said: Truth,
-            },
+            list: List { entries: vec![entry(Word(0), 2), entry(Kernels, 130)], said: Truth },
             flags: 0,
             wake: 0,
             moved: 0,
@@ -53,47 +41,20 @@ fn requeue_between_scopes_and_a_bad_address() {
 /// The kernel copies times and lists, wherever they begin.
 #[test]
 fn a_time_and_a_list_at_odd_addresses() {
-    if !sides::has_futex2() {
+    if !has_futex2() {
         return;
     }
-    let entry = |word| Entry {
-        word: Word(word),
-        val: Current,
-        flags: 130,
-        reserved: 0,
-    };
-    let list = || List {
-        entries: vec![entry(0), entry(1)],
-        said: Odd,
-    };
-    let wait = |op| Futex {
-        op,
-        word: Word(0),
-        val: Current,
-        time: Askew,
-        second: Null,
-        val3: Is(1),
-    };
+    let entry = |word| Entry { word: Word(word), val: Current, flags: 130, reserved: 0 };
+    let list = || List { entries: vec![entry(0), entry(1)], said: Odd };
+    let wait =
+        |op| Futex { op, word: Word(0), val: Current, time: Askew, second: Null, val3: Is(1) };
     same_as_the_kernel(
         [0, 0, 0],
         vec![
             Wait(0, wait(128)),
             Wait(0, wait(137)),
-            Wait(
-                0,
-                Futex2Waitv {
-                    list: list(),
-                    flags: 0,
-                    time: Askew,
-                    clock: 1,
-                },
-            ),
-            Do(Futex2Requeue {
-                list: list(),
-                flags: 0,
-                wake: 0,
-                moved: 1,
-            }),
+            Wait(0, Futex2Waitv { list: list(), flags: 0, time: Askew, clock: 1 }),
+            Do(Futex2Requeue { list: list(), flags: 0, wake: 0, moved: 1 }),
         ],
     );
 }
@@ -102,28 +63,15 @@ fn a_time_and_a_list_at_odd_addresses() {
 /// own table.
 #[test]
 fn a_wait_on_a_list_at_an_odd_address_is_woken() {
-    if !sides::has_futex2() {
+    if !has_futex2() {
         return;
     }
     let list = List {
-        entries: vec![Entry {
-            word: Word(0),
-            val: Current,
-            flags: 130,
-            reserved: 0,
-        }],
+        entries: vec![Entry { word: Word(0), val: Current, flags: 130, reserved: 0 }],
         said: Odd,
     };
     same_as_the_kernel(
         [0, 0, 0],
-        vec![Wait(
-            0,
-            Futex2Waitv {
-                list,
-                flags: 0,
-                time: Time::None,
-                clock: 1,
-            },
-        )],
+        vec![Wait(0, Futex2Waitv { list, flags: 0, time: Time::None, clock: 1 })],
     );
 }

@@ -6,25 +6,11 @@
 
 use super::Comparison;
 use super::program::{Address, Call, Entry, List, Program, Said, Step, Time, Value, WORDS};
-use super::sides::{self, has_futex2};
+use super::sides;
 use super::strategies::{any_number, expected, futex, key, mostly, number_for_time};
 use proptest::prelude::*;
+use waitword_testkit::raw::{has_futex2, op::*};
 
-const WAIT: i32 = 0;
-const WAKE: i32 = 1;
-const REQUEUE: i32 = 3;
-const CMP_REQUEUE: i32 = 4;
-const WAKE_OP: i32 = 5;
-const LOCK_PI: i32 = 6;
-const UNLOCK_PI: i32 = 7;
-const TRYLOCK_PI: i32 = 8;
-const WAIT_BITSET: i32 = 9;
-const WAKE_BITSET: i32 = 10;
-const WAIT_REQUEUE_PI: i32 = 11;
-const CMP_REQUEUE_PI: i32 = 12;
-const LOCK_PI2: i32 = 13;
-const PRIVATE: i32 = 128;
-const CLOCK_REALTIME: i32 = 256;
 const PRIVATE_U32: u32 = 130;
 
 /// FUTEX_OWNER_DIED.
@@ -77,14 +63,7 @@ pub(super) fn step() -> BoxedStrategy<Step> {
     let try_op = || prop_oneof![3 => Just(TRYLOCK_PI), 1 => Just(UNLOCK_PI)];
     let at_once = || futex(try_op(), key(), any_number(), unread(), key(), any_number());
     let one = mostly(Just(Value::Is(1)), any_number());
-    let requeue = futex(
-        Just(CMP_REQUEUE_PI),
-        key(),
-        one,
-        number_for_time(),
-        key(),
-        expected(),
-    );
+    let requeue = futex(Just(CMP_REQUEUE_PI), key(), one, number_for_time(), key(), expected());
     let waiting = prop_oneof![4 => lock, 4 => wait, 1 => at_once()];
     prop_oneof![
         6 => (any::<u8>(), waiting).prop_map(|(thread, call)| Step::Wait(thread, call)),
@@ -108,19 +87,11 @@ fn call(op: i32, (word, second): (usize, usize), val: Value, time: Time, val3: V
 }
 
 fn entry(word: usize) -> Entry {
-    Entry {
-        word: Address::Word(word),
-        val: Value::Current,
-        flags: PRIVATE_U32,
-        reserved: 0,
-    }
+    Entry { word: Address::Word(word), val: Value::Current, flags: PRIVATE_U32, reserved: 0 }
 }
 
 fn list(words: &[usize]) -> List {
-    List {
-        entries: words.iter().copied().map(entry).collect(),
-        said: Said::Truth,
-    }
+    List { entries: words.iter().copied().map(entry).collect(), said: Said::Truth }
 }
 
 const ALL: Value = Value::Is(i32::MAX as u64);
@@ -151,11 +122,7 @@ fn leaving() -> Vec<Vec<Step>> {
         vec![take(3), wait(lock(LOCK_PI))],
         vec![test_takes(), wait(lock(LOCK_PI2))],
         vec![wait(wait_requeue((0, 1)))],
-        vec![
-            test_takes(),
-            wait(wait_requeue((2, 0))),
-            Step::Do(moved_inheriting),
-        ],
+        vec![test_takes(), wait(wait_requeue((2, 0))), Step::Do(moved_inheriting)],
     ];
     if has_futex2() {
         leaving.push(vec![wait(Call::Futex2Wait {
@@ -229,23 +196,14 @@ fn finding() -> Vec<Vec<Step>> {
         }
         for (wake, moved) in [(0, 0), (0, 1), (1, 1)] {
             for words in [&[0, 1], &[1, 0]] {
-                calls.push(Call::Futex2Requeue {
-                    list: list(words),
-                    flags: 0,
-                    wake,
-                    moved,
-                });
+                calls.push(Call::Futex2Requeue { list: list(words), flags: 0, wake, moved });
             }
         }
     }
     let mut finding: Vec<Vec<Step>> = calls.into_iter().map(|call| vec![Step::Do(call)]).collect();
     // By a thread other than the one that may hold the word.
     for op in [LOCK_PI, TRYLOCK_PI, UNLOCK_PI] {
-        let time = if op == LOCK_PI {
-            Time::Past
-        } else {
-            Time::None
-        };
+        let time = if op == LOCK_PI { Time::Past } else { Time::None };
         finding.push(vec![Step::Wait(3, call(op, (0, 0), ZERO, time, ZERO))]);
         finding.push(vec![Step::Wait(2, call(op, (0, 0), ZERO, time, ZERO))]);
     }
@@ -271,23 +229,14 @@ fn finding() -> Vec<Vec<Step>> {
 /// Each pair of a call that leaves a waiter on a private word and a call that finds it.
 #[test]
 fn each_pair_answers_as_the_kernel() {
-    let others = [
-        Some(sides::raw_interface()),
-        sides::c_library(),
-        sides::drop_in(),
-    ];
-    let others = others.into_iter().flatten().collect();
-    let comparison = Comparison::new("each_pair_answers_as_the_kernel", others);
+    let comparison = Comparison::new(sides::ours());
     let mut differences = vec![];
     let mut pairs = 0;
     for leaving in leaving() {
         for finding in finding() {
             pairs += 1;
             let steps = [leaving.clone(), finding].concat();
-            let program = Program {
-                initial: [0; WORDS],
-                steps,
-            };
+            let program = Program { initial: [0; WORDS], steps };
             if let Err(difference) = comparison.compare(&program) {
                 differences.push(difference);
             }
@@ -301,14 +250,7 @@ fn each_pair_answers_as_the_kernel() {
 /// A waiter can be moved to unmapped memory.
 #[test]
 fn a_word_that_cannot_be_read_answers_as_the_kernel() {
-    let others = [
-        Some(sides::raw_interface()),
-        sides::c_library(),
-        sides::drop_in(),
-    ];
-    let others = others.into_iter().flatten().collect();
-    let test = "a_word_that_cannot_be_read_answers_as_the_kernel";
-    let comparison = Comparison::new(test, others);
+    let comparison = Comparison::new(sides::ours());
     let nowhere = |op, val, time, val3| Call::Futex {
         op: op | PRIVATE,
         word: Address::Unmapped,

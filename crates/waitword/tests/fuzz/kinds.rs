@@ -7,20 +7,7 @@
 //! that word: if that waiter comes first, the kernel returns EDEADLK, and the library EINVAL.
 
 use super::program::{Address, Call};
-
-const PRIVATE: i32 = 128;
-const CLOCK_REALTIME: i32 = 256;
-
-const WAIT: i32 = 0;
-const REQUEUE: i32 = 3;
-const CMP_REQUEUE: i32 = 4;
-const LOCK_PI: i32 = 6;
-const UNLOCK_PI: i32 = 7;
-const TRYLOCK_PI: i32 = 8;
-const WAIT_BITSET: i32 = 9;
-const WAIT_REQUEUE_PI: i32 = 11;
-const CMP_REQUEUE_PI: i32 = 12;
-const LOCK_PI2: i32 = 13;
+use waitword_testkit::raw::op::*;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -80,9 +67,7 @@ pub(crate) fn goes_by_wall_clock(op: i32) -> bool {
 fn effect(call: &Call) -> Effect {
     let is_private = |flags: u32| flags & PRIVATE as u32 != 0;
     match call {
-        Call::Futex {
-            op, word, second, ..
-        } => {
+        Call::Futex { op, word, second, .. } => {
             let private = is_private(*op as u32);
             let (first, second) = ((*word, private), (*second, private));
             match command(*op) {
@@ -118,9 +103,9 @@ impl Kinds {
     /// Whether the kinds stay separate if this call is made.
     pub(crate) fn allow(&self, call: &Call) -> bool {
         match effect(call) {
-            Effect::Waits(kind, places) => !places
-                .into_iter()
-                .any(|place| self.has(|waiter| waiter.kind != kind, place)),
+            Effect::Waits(kind, places) => {
+                !places.into_iter().any(|place| self.has(|waiter| waiter.kind != kind, place))
+            }
             Effect::Moves(Kind::Plain, from, to) => {
                 let meet = self.has(|waiter| waiter.kind == Kind::Plain, from)
                     && self.has(|waiter| waiter.kind == Kind::Inheriting, to);
@@ -152,13 +137,7 @@ impl Kinds {
             }
             _ => {}
         }
-        self.waiters.push(Waiter {
-            thread,
-            kind,
-            places,
-            held,
-            time,
-        });
+        self.waiters.push(Waiter { thread, kind, places, held, time });
     }
 
     /// This call was made, and may have moved waiters.
@@ -184,9 +163,6 @@ impl Kinds {
     /// The addresses of the times of all unfinished waits with priority inheritance.
     pub(crate) fn times(&self) -> impl Iterator<Item = usize> {
         let inherits = |waiter: &&Waiter| waiter.kind == Kind::Inheriting;
-        self.waiters
-            .iter()
-            .filter(inherits)
-            .map(|waiter| waiter.time)
+        self.waiters.iter().filter(inherits).map(|waiter| waiter.time)
     }
 }

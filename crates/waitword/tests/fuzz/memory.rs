@@ -1,11 +1,12 @@
 //! The words of a program, and addresses that are not words.
 
 use super::program::{Address, WORDS};
-use crate::support::buckets::{APART, choose_words};
-use crate::support::crew::Crew;
-use crate::support::memory::Mapping;
 use rustix::mm::{MprotectFlags, mprotect};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use waitword_testkit::{
+    Crew, Mapping,
+    buckets::{APART, choose_words},
+};
 
 const PAGE: usize = 4096;
 /// Pages from which words are chosen. The page after them must not be accessed.
@@ -26,10 +27,7 @@ impl Memory {
         let untouchable = mapping.at::<u8>(PAGES * PAGE);
         // SAFETY: an unused page of this mapping.
         unsafe { mprotect(untouchable.cast(), PAGE, MprotectFlags::empty()) }.expect("mprotect");
-        let mut memory = Self {
-            mapping,
-            offsets: [0; WORDS],
-        };
+        let mut memory = Self { mapping, offsets: [0; WORDS] };
         let addresses = [Address::Null, Address::Unmapped].map(|address| memory.number(address));
         let Self { mapping, .. } = &memory;
         memory.offsets = choose_words(mapping, PAGES * PAGE, &addresses, PRIVATE, crew);

@@ -3,13 +3,16 @@
 
 use super::Comparison;
 use super::program::Program;
-use super::sides::{Side, has_futex2, raw_interface};
+use super::sides::Side;
 use super::strategies::{Contents, programs};
-use crate::support::Answer;
-use crate::support::fuzz::Fuzz;
 use std::sync::Arc;
 use std::time::Duration;
 use syscalls::Sysno;
+use waitword_testkit::{
+    Answer,
+    fuzz::Fuzz,
+    raw::{To, has_futex2},
+};
 
 /// Changes the arguments of a call.
 type Defect = fn(Sysno, [usize; 6]) -> [usize; 6];
@@ -73,48 +76,29 @@ const DEFECTS: [(&str, usize, Defect); 4] = [
 
 /// In calls that not every kernel has.
 const DEFECTS_IN_FUTEX2: [(&str, usize, Defect); 2] = [
-    (
-        "a requeue wakes and does not move",
-        4,
-        |call, mut arguments| {
-            if call == Sysno::futex_requeue && arguments[2] as i32 == 0 && arguments[3] as i32 == 1
-            {
-                arguments.swap(2, 3);
-            }
-            arguments
-        },
-    ),
-    (
-        "a misaligned word is taken for one",
-        1,
-        |call, mut arguments| {
-            if call == Sysno::futex_wake {
-                arguments[0] &= !3;
-            }
-            arguments
-        },
-    ),
+    ("a requeue wakes and does not move", 4, |call, mut arguments| {
+        if call == Sysno::futex_requeue && arguments[2] as i32 == 0 && arguments[3] as i32 == 1 {
+            arguments.swap(2, 3);
+        }
+        arguments
+    }),
+    ("a misaligned word is taken for one", 1, |call, mut arguments| {
+        if call == Sysno::futex_wake {
+            arguments[0] &= !3;
+        }
+        arguments
+    }),
 ];
 
 #[test]
 fn each_planted_defect_is_found_and_shrunk() {
     let in_futex2 = has_futex2().then_some(DEFECTS_IN_FUTEX2);
     for (name, steps, defect) in DEFECTS.into_iter().chain(in_futex2.into_iter().flatten()) {
-        let side = Defective {
-            raw: raw_interface(),
-            defect,
-        };
-        let comparison = Comparison::new(
-            "each_planted_defect_is_found_and_shrunk",
-            vec![Arc::new(side)],
-        );
-        let fuzz = Fuzz {
-            time: Duration::from_secs(60),
-            seed: 1,
-        };
-        let found = fuzz.run(&programs(Contents::default()), |program: &Program| {
-            comparison.compare(program)
-        });
+        let side = Defective { raw: Arc::new(To::Ours), defect };
+        let comparison = Comparison::new(vec![Arc::new(side)]);
+        let fuzz = Fuzz { time: Duration::from_secs(60), seed: 1 };
+        let found = fuzz
+            .run(&programs(Contents::default()), |program: &Program| comparison.compare(program));
         let Err(failure) = found else {
             panic!("{name}: not found");
         };

@@ -29,40 +29,11 @@ pub(crate) enum Step {
 /// A system call with its arguments.
 #[derive(Clone, Debug)]
 pub(crate) enum Call {
-    Futex {
-        op: i32,
-        word: Address,
-        val: Value,
-        time: Time,
-        second: Address,
-        val3: Value,
-    },
-    Futex2Wait {
-        word: Address,
-        val: Value,
-        mask: u64,
-        flags: u32,
-        time: Time,
-        clock: i32,
-    },
-    Futex2Wake {
-        word: Address,
-        mask: u64,
-        count: i32,
-        flags: u32,
-    },
-    Futex2Requeue {
-        list: List,
-        flags: u32,
-        wake: i32,
-        moved: i32,
-    },
-    Futex2Waitv {
-        list: List,
-        flags: u32,
-        time: Time,
-        clock: i32,
-    },
+    Futex { op: i32, word: Address, val: Value, time: Time, second: Address, val3: Value },
+    Futex2Wait { word: Address, val: Value, mask: u64, flags: u32, time: Time, clock: i32 },
+    Futex2Wake { word: Address, mask: u64, count: i32, flags: u32 },
+    Futex2Requeue { list: List, flags: u32, wake: i32, moved: i32 },
+    Futex2Waitv { list: List, flags: u32, time: Time, clock: i32 },
 }
 
 /// Where something lies, or an invalid address.

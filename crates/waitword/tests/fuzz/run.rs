@@ -4,13 +4,14 @@ use super::kinds::Kinds;
 use super::memory::Memory;
 use super::program::{Address, Call, Program, Step, Time, Value, WORDS};
 use super::sides::Side;
-use crate::support::Answer;
-use crate::support::crew::Crew;
-use crate::support::event::{self, pick};
 use rustix::time::Timespec;
 use std::fmt::Write as _;
 use std::ptr::with_exposed_provenance_mut;
 use std::sync::Arc;
+use waitword_testkit::{
+    Answer, Crew,
+    event::{self, pick},
+};
 
 type Event = event::Event<[u32; WORDS]>;
 
@@ -24,12 +25,7 @@ pub(crate) fn run(
     for (word, value) in program.initial.into_iter().enumerate() {
         memory.store(word, value);
     }
-    let mut scene = Scene {
-        side,
-        memory,
-        crew,
-        kinds: Kinds::default(),
-    };
+    let mut scene = Scene { side, memory, crew, kinds: Kinds::default() };
     let mut events: Vec<Event> = program.steps.iter().map(|step| scene.take(step)).collect();
     for word in 0..WORDS {
         for private in [128, 0] {
@@ -88,11 +84,7 @@ impl Scene<'_> {
         for (thread, _) in &came_back {
             self.kinds.ends(*thread);
         }
-        Event {
-            answer,
-            came_back,
-            words: self.memory.load(),
-        }
+        Event { answer, came_back, words: self.memory.load() }
     }
 
     fn outcome(&mut self, step: &Step) -> Outcome {
@@ -123,11 +115,7 @@ impl Scene<'_> {
     /// Makes a thread make the call.
     fn order(&mut self, thread: usize, call: &Call) -> Vec<(usize, Answer)> {
         let prepared = call.prepare(self.memory);
-        let entries = if self.side.in_our_table() {
-            call.private_words()
-        } else {
-            0
-        };
+        let entries = if self.side.in_our_table() { call.private_words() } else { 0 };
         let held = self.held_by(self.crew.id(thread));
         self.kinds.begins(thread, held, call, prepared.time());
         let job = {
@@ -139,11 +127,7 @@ impl Scene<'_> {
             }
         };
         self.crew.order(thread, entries, job);
-        if call.ends_soon() {
-            self.crew.settle_with(thread)
-        } else {
-            self.crew.settle()
-        }
+        if call.ends_soon() { self.crew.settle_with(thread) } else { self.crew.settle() }
     }
 
     /// Makes the call.
@@ -193,10 +177,7 @@ impl Scene<'_> {
 }
 
 /// On either clock. A wait that begins again after a signal reads its time again.
-const PAST: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 0,
-};
+const PAST: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// Both runs side by side, for a human reader.
 pub(crate) fn difference(

@@ -1,12 +1,12 @@
 //! The sides that answer a call: the kernel; the library's raw futex interface; the C library; the
 //! drop-in's `syscall`.
 
-use crate::support::{Answer, kernel, kernel_has};
 use std::ffi::{CStr, CString, c_int, c_long, c_uint, c_void};
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 use std::sync::Arc;
 use syscalls::Sysno;
-use waitword::raw::{self, Errno, Timespec, Waitv};
+use waitword::raw::{Timespec, Waitv};
+use waitword_testkit::{Answer, raw::To};
 
 /// A system call, and its answer.
 pub(crate) trait Side: Send + Sync {
@@ -20,69 +20,27 @@ pub(crate) trait Side: Send + Sync {
     }
 }
 
-/// Whether the running kernel has all of futex2 (Linux 6.7).
-pub(crate) fn has_futex2() -> bool {
-    [Sysno::futex_wait, Sysno::futex_wake, Sysno::futex_requeue]
-        .into_iter()
-        .all(kernel_has)
-}
-
-pub(crate) struct Kernel;
-
-impl Side for Kernel {
+impl Side for To {
     fn name(&self) -> &'static str {
-        "the kernel"
-    }
-
-    fn call(&self, call: Sysno, arguments: [usize; 6]) -> Answer {
-        kernel(call, arguments)
-    }
-}
-
-/// `waitword::raw`.
-pub(crate) fn raw_interface() -> Arc<dyn Side> {
-    Arc::new(Doors)
-}
-
-struct Doors;
-
-impl Side for Doors {
-    fn name(&self) -> &'static str {
-        "waitword::raw"
+        match self {
+            To::Kernel => "the kernel",
+            To::Ours => "waitword::raw",
+        }
     }
 
     fn in_our_table(&self) -> bool {
-        true
+        *self == To::Ours
     }
 
-    fn call(&self, call: Sysno, [a, b, c, d, e, f]: [usize; 6]) -> Answer {
-        let word = with_exposed_provenance_mut::<c_void>;
-        // SAFETY: mapped words, or addresses that the library recognises by their value; times and
-        // lists that are alive, or such addresses.
-        let answer = unsafe {
-            match call {
-                Sysno::futex => {
-                    let (first, second) = (word(a).cast(), word(e).cast());
-                    raw::futex(first, b as i32, c as u32, d, second, f as u32)
-                }
-                Sysno::futex_wait => {
-                    let time = with_exposed_provenance(e);
-                    raw::futex_wait(word(a), b as u64, c as u64, d as u32, time, f as i32)
-                }
-                Sysno::futex_wake => raw::futex_wake(word(a), b as u64, c as i32, d as u32),
-                Sysno::futex_requeue => {
-                    let list = with_exposed_provenance(a);
-                    raw::futex_requeue(list, b as u32, c as i32, d as i32)
-                }
-                _ => {
-                    let list = with_exposed_provenance(a);
-                    let time = with_exposed_provenance(d);
-                    raw::futex_waitv(list, b as u32, c as u32, time, e as i32)
-                }
-            }
-        };
-        answer.map_err(Errno::raw_os_error)
+    fn call(&self, call: Sysno, arguments: [usize; 6]) -> Answer {
+        To::call(*self, call, arguments)
     }
+}
+
+/// `waitword::raw`, and the libraries that are named.
+pub(crate) fn ours() -> Vec<Arc<dyn Side>> {
+    let raw: Arc<dyn Side> = Arc::new(To::Ours);
+    [Some(raw), c_library(), drop_in()].into_iter().flatten().collect()
 }
 
 /// `libwaitword.so`, if `WAITWORD_FUZZ_C` names it.

@@ -3,22 +3,13 @@
 
 use super::inheriting;
 use super::program::{Address, Call, Entry, List, Program, Said, Step, Time, Value, WORDS};
-use super::sides::has_futex2;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use waitword_testkit::raw::{has_futex2, op::*};
 
 /// Steps of the longest program.
 const STEPS: usize = 20;
 
-const WAIT: i32 = 0;
-const WAKE: i32 = 1;
-const REQUEUE: i32 = 3;
-const CMP_REQUEUE: i32 = 4;
-const WAKE_OP: i32 = 5;
-const WAIT_BITSET: i32 = 9;
-const WAKE_BITSET: i32 = 10;
-const PRIVATE: i32 = 128;
-const CLOCK_REALTIME: i32 = 256;
 const SIZE_U32: u32 = 2;
 
 /// What programs may contain.
@@ -31,11 +22,7 @@ pub(crate) struct Contents {
 }
 
 pub(crate) fn programs(contents: Contents) -> impl Strategy<Value = Program> {
-    let value = if contents.inheriting {
-        inheriting::value()
-    } else {
-        value().boxed()
-    };
+    let value = if contents.inheriting { inheriting::value() } else { value().boxed() };
     let initial = std::array::from_fn::<_, WORDS, _>(|_| value.clone());
     (initial, vec(step(contents), 1..=STEPS))
         .prop_map(|(initial, steps)| Program { initial, steps })
@@ -92,12 +79,8 @@ fn read(contents: Contents) -> BoxedStrategy<Address> {
 /// A bad address of a time or a list.
 fn nowhere(contents: Contents) -> BoxedStrategy<Address> {
     if contents.bad_memory {
-        prop_oneof![
-            Just(Address::FirstPage),
-            Just(Address::Kernels),
-            Just(Address::Unmapped)
-        ]
-        .boxed()
+        prop_oneof![Just(Address::FirstPage), Just(Address::Kernels), Just(Address::Unmapped)]
+            .boxed()
     } else {
         prop_oneof![Just(Address::FirstPage), Just(Address::Kernels)].boxed()
     }
@@ -110,17 +93,11 @@ pub(super) fn expected() -> BoxedStrategy<Value> {
 
 /// For futex2, whose values are wider than the word.
 fn wide_expected() -> BoxedStrategy<Value> {
-    mostly(
-        expected(),
-        prop_oneof![Just(1u64 << 32), Just(u64::MAX)].prop_map(Value::Is),
-    )
+    mostly(expected(), prop_oneof![Just(1u64 << 32), Just(u64::MAX)].prop_map(Value::Is))
 }
 
 fn mask() -> BoxedStrategy<u64> {
-    mostly(
-        prop_oneof![2 => Just(u64::from(u32::MAX)), 1 => 1u64..4, 1 => Just(1 << 31)],
-        Just(0),
-    )
+    mostly(prop_oneof![2 => Just(u64::from(u32::MAX)), 1 => 1u64..4, 1 => Just(1 << 31)], Just(0))
 }
 
 fn wide_mask() -> BoxedStrategy<u64> {
@@ -166,11 +143,7 @@ fn clock() -> BoxedStrategy<i32> {
 fn op_flags() -> BoxedStrategy<i32> {
     mostly(
         prop_oneof![5 => Just(PRIVATE), 1 => Just(0)],
-        prop_oneof![
-            Just(PRIVATE | 512),
-            Just(PRIVATE | 1 << 30),
-            Just(PRIVATE | CLOCK_REALTIME)
-        ],
+        prop_oneof![Just(PRIVATE | 512), Just(PRIVATE | 1 << 30), Just(PRIVATE | CLOCK_REALTIME)],
     )
 }
 
@@ -209,9 +182,7 @@ pub(super) fn any_number() -> BoxedStrategy<Value> {
 }
 
 fn counted() -> BoxedStrategy<Value> {
-    count()
-        .prop_map(|count| Value::Is(count as u32 as u64))
-        .boxed()
+    count().prop_map(|count| Value::Is(count as u32 as u64)).boxed()
 }
 
 /// futex(2), from its arguments.
@@ -258,25 +229,11 @@ fn wait(contents: Contents) -> BoxedStrategy<Call> {
         key(),
         any_number(),
     );
-    let bitset = futex(
-        masked_wait,
-        read(contents),
-        expected(),
-        time(contents),
-        key(),
-        masked(),
-    );
+    let bitset = futex(masked_wait, read(contents), expected(), time(contents), key(), masked());
     if !has_futex2() {
         return prop_oneof![plain, bitset].boxed();
     }
-    let wait2 = (
-        read(contents),
-        wide_expected(),
-        wide_mask(),
-        flags2(),
-        time(contents),
-        clock(),
-    )
+    let wait2 = (read(contents), wide_expected(), wide_mask(), flags2(), time(contents), clock())
         .prop_map(|(word, val, mask, flags, time, clock)| Call::Futex2Wait {
             word,
             val,
@@ -285,30 +242,14 @@ fn wait(contents: Contents) -> BoxedStrategy<Call> {
             time,
             clock,
         });
-    let waitv = (list(contents, 1..=3), no_flags(), time(contents), clock()).prop_map(
-        |(list, flags, time, clock)| Call::Futex2Waitv {
-            list,
-            flags,
-            time,
-            clock,
-        },
-    );
+    let waitv = (list(contents, 1..=3), no_flags(), time(contents), clock())
+        .prop_map(|(list, flags, time, clock)| Call::Futex2Waitv { list, flags, time, clock });
     prop_oneof![2 => plain, 2 => bitset, 3 => wait2, 3 => waitv].boxed()
 }
 
 fn list(contents: Contents, length: std::ops::RangeInclusive<usize>) -> BoxedStrategy<List> {
-    let entry = (
-        read(contents),
-        wide_expected(),
-        flags2(),
-        mostly(Just(0), Just(1)),
-    )
-        .prop_map(|(word, val, flags, reserved)| Entry {
-            word,
-            val,
-            flags,
-            reserved,
-        });
+    let entry = (read(contents), wide_expected(), flags2(), mostly(Just(0), Just(1)))
+        .prop_map(|(word, val, flags, reserved)| Entry { word, val, flags, reserved });
     let lie = prop_oneof![
         Just(Said::Odd),
         prop_oneof![Just(0), Just(129), Just(u32::MAX)].prop_map(Said::Length),
@@ -321,60 +262,15 @@ fn list(contents: Contents, length: std::ops::RangeInclusive<usize>) -> BoxedStr
 }
 
 fn other(contents: Contents) -> BoxedStrategy<Call> {
-    let wake = futex(
-        Just(WAKE),
-        key(),
-        counted(),
-        unread_time(contents),
-        key(),
-        any_number(),
-    );
-    let bitset = futex(
-        Just(WAKE_BITSET),
-        key(),
-        counted(),
-        unread_time(contents),
-        key(),
-        masked(),
-    );
-    let requeue = futex(
-        Just(REQUEUE),
-        key(),
-        counted(),
-        number_for_time(),
-        key(),
-        any_number(),
-    );
-    let cmp_requeue = futex(
-        Just(CMP_REQUEUE),
-        read(contents),
-        counted(),
-        number_for_time(),
-        key(),
-        expected(),
-    );
-    let change = if contents.inheriting {
-        inheriting::change()
-    } else {
-        packed()
-    };
-    let wake_op = futex(
-        Just(WAKE_OP),
-        key(),
-        counted(),
-        number_for_time(),
-        read(contents),
-        change,
-    );
+    let wake = futex(Just(WAKE), key(), counted(), unread_time(contents), key(), any_number());
+    let bitset = futex(Just(WAKE_BITSET), key(), counted(), unread_time(contents), key(), masked());
+    let requeue = futex(Just(REQUEUE), key(), counted(), number_for_time(), key(), any_number());
+    let cmp_requeue =
+        futex(Just(CMP_REQUEUE), read(contents), counted(), number_for_time(), key(), expected());
+    let change = if contents.inheriting { inheriting::change() } else { packed() };
+    let wake_op = futex(Just(WAKE_OP), key(), counted(), number_for_time(), read(contents), change);
     let unknown = prop_oneof![Just(2), Just(14), Just(15), Just(127)];
-    let unknown = futex(
-        unknown,
-        key(),
-        counted(),
-        unread_time(contents),
-        key(),
-        any_number(),
-    );
+    let unknown = futex(unknown, key(), counted(), unread_time(contents), key(), any_number());
     if !has_futex2() {
         return prop_oneof![
             6 => wake,
@@ -386,22 +282,10 @@ fn other(contents: Contents) -> BoxedStrategy<Call> {
         ]
         .boxed();
     }
-    let wake2 = (key(), wide_mask(), count(), flags2()).prop_map(|(word, mask, count, flags)| {
-        Call::Futex2Wake {
-            word,
-            mask,
-            count,
-            flags,
-        }
-    });
-    let requeue2 = (list(contents, 2..=2), no_flags(), count(), count()).prop_map(
-        |(list, flags, wake, moved)| Call::Futex2Requeue {
-            list,
-            flags,
-            wake,
-            moved,
-        },
-    );
+    let wake2 = (key(), wide_mask(), count(), flags2())
+        .prop_map(|(word, mask, count, flags)| Call::Futex2Wake { word, mask, count, flags });
+    let requeue2 = (list(contents, 2..=2), no_flags(), count(), count())
+        .prop_map(|(list, flags, wake, moved)| Call::Futex2Requeue { list, flags, wake, moved });
     prop_oneof![
         6 => wake,
         4 => bitset,
@@ -445,11 +329,7 @@ fn defined(mut call: Call, contents: Contents) -> Call {
 fn step(contents: Contents) -> BoxedStrategy<Step> {
     let wait = wait(contents).prop_map(move |call| defined(call, contents));
     let other = other(contents).prop_map(move |call| defined(call, contents));
-    let value = if contents.inheriting {
-        inheriting::value()
-    } else {
-        value().boxed()
-    };
+    let value = if contents.inheriting { inheriting::value() } else { value().boxed() };
     let plain = prop_oneof![
         10 => (any::<u8>(), wait).prop_map(|(thread, call)| Step::Wait(thread, call)),
         10 => other.prop_map(Step::Do),
@@ -457,9 +337,5 @@ fn step(contents: Contents) -> BoxedStrategy<Step> {
         1 => any::<u8>().prop_map(Step::Interrupt),
     ]
     .boxed();
-    if contents.inheriting {
-        prop_oneof![plain, inheriting::step()].boxed()
-    } else {
-        plain
-    }
+    if contents.inheriting { prop_oneof![plain, inheriting::step()].boxed() } else { plain }
 }

@@ -1,12 +1,12 @@
 //! What a family of locks must provide to be run against its model.
 
 use super::program::{Limit, Program, Step};
-use crate::support::Answer;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::fmt::Debug;
 use std::time::Duration;
 use waitword::abi_support::Interrupter;
+use waitword_testkit::Answer;
 
 /// Locks of one kind: the real ones, and the model of them.
 pub(crate) trait Family: Copy + Debug + 'static {
@@ -104,6 +104,6 @@ pub(crate) fn expect(thread: usize, answer: Answer, right: Answer) -> Result<(),
     if answer == right {
         return Ok(());
     }
-    let [answer, right] = [answer, right].map(crate::support::show);
-    Err(format!("thread {thread} is told {answer}, not {right}"))
+    let [answer, right] = [answer, right].map(waitword_testkit::show);
+    Err(format!("thread {thread} gets {answer}, not {right}"))
 }

@@ -8,7 +8,7 @@ use waitword::{Preference, Scope};
 
 fn as_modelled<F: Family>(made: F::Made, steps: Vec<Step<F::Call>>) {
     let program = Program::<F> { made, steps };
-    if let Err(difference) = Bench::new("found").run(&program, None) {
+    if let Err(difference) = Bench::new().run(&program, None) {
         panic!("{difference}");
     }
 }
@@ -17,11 +17,7 @@ fn as_modelled<F: Family>(made: F::Made, steps: Vec<Step<F::Call>>) {
 #[test]
 fn a_trylock_of_a_free_lock() {
     as_modelled::<RwLocks>(
-        rwlocks::Sort {
-            preference: Preference::Writer,
-            scope: Scope::Shared,
-            fast: false,
-        },
+        rwlocks::Sort { preference: Preference::Writer, scope: Scope::Shared, fast: false },
         vec![
             By(1, Take(Write, Forever)),
             By(0, Take(Write, Forever)),

@@ -7,11 +7,11 @@ use super::family::{Caller, Family, Model, expect, limits};
 use super::mutexes::scopes;
 use super::program::{HAND, Limit};
 use super::run::may_wait;
-use crate::support::Answer;
 use libc::{EAGAIN, EBUSY, EINVAL, ETIMEDOUT};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use waitword::{Barrier, BarrierWaitResult, CountError, Event, Latch, Scope};
+use waitword_testkit::Answer;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gates;
@@ -70,9 +70,7 @@ impl Family for Gates {
             1 => (0u32..6).prop_map(Of::Latch),
             2 => (1u32..4).prop_map(Of::Barrier),
         ];
-        (of, scopes())
-            .prop_map(|(of, scope)| Sort { of, scope })
-            .boxed()
+        (of, scopes()).prop_map(|(of, scope)| Sort { of, scope }).boxed()
     }
 
     fn calls() -> BoxedStrategy<Call> {
@@ -198,11 +196,7 @@ impl Modelled {
 
 impl Model<Gates> for Modelled {
     fn new(sort: &Sort) -> Self {
-        Self {
-            of: sort.of,
-            answers: BTreeMap::new(),
-            line: Vec::new(),
-        }
+        Self { of: sort.of, answers: BTreeMap::new(), line: Vec::new() }
     }
 
     fn allows(&self, thread: usize, call: &Call) -> bool {

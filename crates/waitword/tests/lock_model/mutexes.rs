@@ -4,21 +4,20 @@
 //! fair unlock the oldest; signals go in order of arrival, to threads that waited before; the error
 //! of each misuse.
 
-#[path = "mutexes_model.rs"]
 mod model;
 
 use super::family::{Caller, Family, Model, expect, limits};
 use super::program::{HAND, Limit, THREADS};
 use super::run::may_wait;
-use crate::support::Answer;
 use libc::{EBUSY, EDEADLK, EINTR, EPERM, ETIMEDOUT};
 use model::Modelled;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use waitword::abi_support::{CancellableCondvar as _, Wakeup};
+use waitword::abi_support::{CondvarHooks as _, Wakeup};
 use waitword::{
     Kind, LockError, PosixFlavour, PosixMutexOptions, RawCondvar, RawPosixMutex, Scope,
 };
+use waitword_testkit::Answer;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mutexes;
@@ -71,12 +70,7 @@ impl Family for Mutexes {
             1 => Just(Kind::ErrorChecking),
         ];
         (flavour, kind, scopes(), scopes())
-            .prop_map(|(flavour, kind, scope, signals)| Sort {
-                flavour,
-                kind,
-                scope,
-                signals,
-            })
+            .prop_map(|(flavour, kind, scope, signals)| Sort { flavour, kind, scope, signals })
             .boxed()
     }
 
@@ -95,9 +89,7 @@ impl Family for Mutexes {
     }
 
     fn make(made: &Sort) -> Pair {
-        let options = PosixMutexOptions::new()
-            .flavour(made.flavour)
-            .kind(made.kind);
+        let options = PosixMutexOptions::new().flavour(made.flavour).kind(made.kind);
         Pair {
             mutex: options.scope(made.scope).build_raw(),
             condvar: RawCondvar::with_scope(made.signals),

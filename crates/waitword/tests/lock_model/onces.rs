@@ -8,7 +8,6 @@
 use super::family::{Caller, Family, Model, expect};
 use super::program::HAND;
 use super::run::may_wait;
-use crate::support::Answer;
 use libc::{ECANCELED, ENOTRECOVERABLE};
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -16,6 +15,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, Once as StdOnce, PoisonError};
 use waitword::{Once, OnceState};
+use waitword_testkit::Answer;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Onces;
@@ -118,11 +118,7 @@ impl Family for Onces {
 
     fn make((): &()) -> Object {
         without_messages();
-        Object {
-            once: Once::new(),
-            stage: Mutex::default(),
-            said: Condvar::new(),
-        }
+        Object { once: Once::new(), stage: Mutex::default(), said: Condvar::new() }
     }
 
     fn call(object: &Object, caller: &Caller, call: &Call) -> Answer {
@@ -166,7 +162,7 @@ pub(crate) struct Modelled {
 
 impl Modelled {
     fn end(&mut self, end: End) {
-        let (thread, call) = self.runs.take().expect("somebody runs it");
+        let (thread, call) = self.runs.take().expect("a thread runs it");
         let answer = match end {
             End::Returns => Ok(1),
             End::Unwinds => Err(ECANCELED),
@@ -199,12 +195,7 @@ impl Modelled {
 
 impl Model<Onces> for Modelled {
     fn new((): &()) -> Self {
-        Self {
-            state: OnceState::New,
-            runs: None,
-            answers: BTreeMap::new(),
-            line: Vec::new(),
-        }
+        Self { state: OnceState::New, runs: None, answers: BTreeMap::new(), line: Vec::new() }
     }
 
     fn allows(&self, thread: usize, call: &Call) -> bool {
@@ -257,7 +248,7 @@ impl Model<Onces> for Modelled {
             self.runs = Some((thread, call));
         }
         if let (None, Some((thread, _))) = (self.runs, self.line.first()) {
-            return Err(format!("thread {thread} waits, and nobody runs it"));
+            return Err(format!("thread {thread} waits, and no thread runs it"));
         }
         Ok(())
     }

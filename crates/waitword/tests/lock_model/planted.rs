@@ -13,27 +13,19 @@ use super::{Bench, Fuzz};
 use std::time::Duration;
 
 fn is_found<F: Family>(bench: &Bench, name: &str, steps: usize, defect: Defect<F>) {
-    let fuzz = Fuzz {
-        time: Duration::from_secs(60),
-        seed: 1,
-    };
+    let fuzz = Fuzz { time: Duration::from_secs(60), seed: 1 };
     let Err(failure) = bench.fuzz::<F>(fuzz, Some(defect)) else {
         panic!("{name}: not found");
     };
     println!("{name}:\n{}", failure.text(Program::source));
     let found = &failure.smallest;
-    assert!(
-        found.steps.len() <= steps,
-        "{name}: {} steps:\n{}",
-        found.steps.len(),
-        found.source()
-    );
+    assert!(found.steps.len() <= steps, "{name}: {} steps:\n{}", found.steps.len(), found.source());
 }
 
 #[test]
 fn each_planted_defect_is_found_and_shrunk() {
-    let bench = &Bench::new("each_planted_defect_is_found_and_shrunk");
-    is_found::<Mutexes>(bench, "a timed lock waits for ever", 2, |call| {
+    let bench = &Bench::new();
+    is_found::<Mutexes>(bench, "a timed lock waits forever", 2, |call| {
         use mutexes::Call::*;
         Some(match call {
             Lock(Limit::Past) => Lock(Limit::Forever),
@@ -70,7 +62,7 @@ fn each_planted_defect_is_found_and_shrunk() {
     is_found::<Gates>(bench, "a barrier in use is destroyed", 2, |call| {
         (call != gates::Call::Destroy).then_some(call)
     });
-    is_found::<Onces>(bench, "poison is for ever", 3, |call| {
+    is_found::<Onces>(bench, "poison lasts forever", 3, |call| {
         use onces::Call::*;
         Some(match call {
             Force => Plain,

@@ -2,14 +2,12 @@
 
 use super::family::{Caller, Family, Model};
 use super::program::{HAND, Program, Step, THREADS};
-use crate::support::crew::Crew;
-use crate::support::event::pick;
-use crate::support::{Answer, show};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use waitword::abi_support::Interrupter;
+use waitword_testkit::{Answer, Crew, event::pick, show};
 
 /// The planted replacement of a call; `None`: it is not made, and answers 0.
 pub(crate) type Defect<F> = fn(<F as Family>::Call) -> Option<<F as Family>::Call>;
@@ -105,10 +103,7 @@ impl<F: Family> Run<'_, F> {
             None => Some(call.clone()),
         };
         let object = self.object.clone();
-        let caller = Caller {
-            thread,
-            interrupter: &self.interrupters[thread],
-        };
+        let caller = Caller { thread, interrupter: &self.interrupters[thread] };
         self.crew.order(thread, 0, move || {
             let call = || made.map_or(Ok(0), |call| F::call(&object, &caller, &call));
             catch_unwind(AssertUnwindSafe(call)).unwrap_or(PANICKED)
@@ -124,8 +119,7 @@ impl<F: Family> Run<'_, F> {
             if let Some(mut rest) = self.crew.at_rest() {
                 // The caller's answer follows from the state before; the other threads' answers
                 // follow from what the caller did.
-                rest.came_back
-                    .sort_by_key(|&(thread, _)| Some(thread) != caller);
+                rest.came_back.sort_by_key(|&(thread, _)| Some(thread) != caller);
                 for &(thread, answer) in &rest.came_back {
                     self.returned(thread, answer)?;
                 }

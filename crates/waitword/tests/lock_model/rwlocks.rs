@@ -6,14 +6,12 @@
 //! The order of waiters is not promised: their re-check timers send them to another place in the
 //! queue.
 
-#[path = "rwlocks_model.rs"]
 mod model;
 
 use super::family::{Caller, Family, Model, expect, limits};
 use super::mutexes::scopes;
 use super::program::{HAND, Limit, THREADS};
 use super::run::may_wait;
-use crate::support::Answer;
 use libc::{EBUSY, EDEADLK, EPERM, ETIMEDOUT};
 use model::Modelled;
 use proptest::prelude::*;
@@ -23,6 +21,7 @@ use waitword::lock_api::{
     RawRwLock as _, RawRwLockFair as _, RawRwLockUpgrade as _, RawRwLockUpgradeFair as _,
 };
 use waitword::{Deadline, Preference, RawRwLock, RwLockError, Scope};
+use waitword_testkit::Answer;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RwLocks;
@@ -76,16 +75,8 @@ impl Family for RwLocks {
 
     fn made() -> BoxedStrategy<Sort> {
         let preference = prop_oneof![Just(Preference::Reader), Just(Preference::Writer)];
-        (
-            preference,
-            scopes(),
-            prop_oneof![4 => Just(false), 1 => Just(true)],
-        )
-            .prop_map(|(preference, scope, fast)| Sort {
-                preference,
-                scope,
-                fast,
-            })
+        (preference, scopes(), prop_oneof![4 => Just(false), 1 => Just(true)])
+            .prop_map(|(preference, scope, fast)| Sort { preference, scope, fast })
             .boxed()
     }
 
@@ -116,7 +107,7 @@ impl Family for RwLocks {
     fn make(made: &Sort) -> RawRwLock {
         let lock = RawRwLock::with(made.preference, made.scope);
         if made.fast && made.scope == Scope::Private {
-            make_fast(&lock);
+            make_biased(&lock);
         }
         lock
     }
@@ -176,10 +167,11 @@ impl Family for RwLocks {
 
 /// Readers that collide. If two CPUs are free for them, the next readers are visible readers, in
 /// slots.
-fn make_fast(lock: &RawRwLock) {
+fn make_biased(lock: &RawRwLock) {
     let began = Instant::now();
     let read = || {
-        while began.elapsed() < Duration::from_millis(3) && !format!("{lock:?}").contains("FAST") {
+        while began.elapsed() < Duration::from_millis(3) && !format!("{lock:?}").contains("BIASED")
+        {
             for _ in 0..100 {
                 lock.lock_shared();
                 // SAFETY: taken just now.

@@ -7,12 +7,12 @@ use super::family::{Caller, Family, Model, expect, limits};
 use super::mutexes::scopes;
 use super::program::{HAND, Limit, THREADS};
 use super::run::may_wait;
-use crate::support::Answer;
 use libc::{EAGAIN, EINTR, EOVERFLOW, ETIMEDOUT};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use waitword::abi_support::CancellableSemaphore as _;
+use waitword::abi_support::SemaphoreHooks as _;
 use waitword::{AutoEvent, CountError, Error, Scope, Semaphore};
+use waitword_testkit::Answer;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tokens;
@@ -68,9 +68,7 @@ impl Family for Tokens {
             1 => Just(Of::Semaphore(Semaphore::MAX_VALUE)),
             3 => any::<bool>().prop_map(Of::AutoEvent),
         ];
-        (of, scopes())
-            .prop_map(|(of, scope)| Sort { of, scope })
-            .boxed()
+        (of, scopes()).prop_map(|(of, scope)| Sort { of, scope }).boxed()
     }
 
     fn calls() -> BoxedStrategy<Call> {

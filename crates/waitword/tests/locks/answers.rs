@@ -1,12 +1,11 @@
 //! The answer of each call on a mutex, of every flavour, kind and scope.
 
 use super::*;
-use crate::support::crew::Crew;
-use crate::support::watchdog::watch;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use waitword::Clock;
-use waitword::abi_support::{GivenBack, MutexHalves as _};
+use waitword::abi_support::{GivenBack, MutexHooks as _};
+use waitword_testkit::{Crew, watch};
 
 /// Runs `what` in another thread, and waits for that to end.
 fn elsewhere<R: Send>(what: impl FnOnce() -> R + Send) -> R {
@@ -15,10 +14,7 @@ fn elsewhere<R: Send>(what: impl FnOnce() -> R + Send) -> R {
 
 fn soon_on_both_clocks() -> [Deadline; 2] {
     let soon = Duration::from_millis(5);
-    [
-        Deadline::after(soon),
-        Deadline::at_system_time(SystemTime::now() + soon),
-    ]
+    [Deadline::after(soon), Deadline::at_system_time(SystemTime::now() + soon)]
 }
 
 fn long_ago_on_both_clocks() -> [Deadline; 2] {
@@ -26,9 +22,8 @@ fn long_ago_on_both_clocks() -> [Deadline; 2] {
 }
 
 #[test]
-fn a_free_one_is_locked_and_a_held_one_is_not() {
-    let watchdog = watch("a_free_one_is_locked_and_a_held_one_is_not");
-    with_every(every_sort(), &watchdog, |sort| {
+fn a_free_mutex_is_locked_and_a_held_one_is_not() {
+    with_every(every_sort(), |sort| {
         let mutex = sort.make();
         for round in 0..3 {
             assert!(!mutex.is_locked());
@@ -59,9 +54,8 @@ fn a_free_one_is_locked_and_a_held_one_is_not() {
 
 /// The fast paths do what the full calls do, or nothing.
 #[test]
-fn what_keeps_its_owner_is_locked_at_once_or_not_at_all() {
-    let watchdog = watch("what_keeps_its_owner_is_locked_at_once_or_not_at_all");
-    with_every(every_sort(), &watchdog, |sort| {
+fn a_mutex_with_an_owner_is_locked_at_once_or_not_at_all() {
+    with_every(every_sort(), |sort| {
         let mutex = sort.make();
         let has_short_ways = sort.has_owner() && sort.scope == Scope::Private;
         // SAFETY: it has an owner, so the call can check; if it has none, nothing is done.
@@ -107,14 +101,10 @@ fn what_keeps_its_owner_is_locked_at_once_or_not_at_all() {
 
 #[test]
 fn a_deadline_passes_on_both_clocks() {
-    let watchdog = watch("a_deadline_passes_on_both_clocks");
-    with_every(every_sort(), &watchdog, |sort| {
+    with_every(every_sort(), |sort| {
         let mutex = sort.make();
         mutex.lock();
-        for deadline in soon_on_both_clocks()
-            .into_iter()
-            .chain(long_ago_on_both_clocks())
-        {
+        for deadline in soon_on_both_clocks().into_iter().chain(long_ago_on_both_clocks()) {
             elsewhere(|| {
                 assert_eq!(mutex.lock_until(deadline), Err(LockError::TimedOut));
                 assert!(deadline.has_passed());
@@ -127,14 +117,10 @@ fn a_deadline_passes_on_both_clocks() {
 }
 
 #[test]
-fn a_free_one_is_had_whatever_the_deadline() {
-    let watchdog = watch("a_free_one_is_had_whatever_the_deadline");
-    with_every(every_sort(), &watchdog, |sort| {
+fn a_free_mutex_is_locked_whatever_the_deadline() {
+    with_every(every_sort(), |sort| {
         let mutex = sort.make();
-        for deadline in soon_on_both_clocks()
-            .into_iter()
-            .chain(long_ago_on_both_clocks())
-        {
+        for deadline in soon_on_both_clocks().into_iter().chain(long_ago_on_both_clocks()) {
             assert_eq!(mutex.lock_until(deadline), Ok(()));
             unlock(&mutex);
         }
@@ -142,11 +128,9 @@ fn a_free_one_is_had_whatever_the_deadline() {
 }
 
 #[test]
-fn one_that_is_given_back_in_time_is_had() {
-    let watchdog = watch("one_that_is_given_back_in_time_is_had");
+fn a_mutex_released_in_time_is_locked() {
     let mut crew = Crew::new(1);
     for sort in every_sort() {
-        watchdog.pat();
         let mutex = Arc::new(sort.make());
         for clock in [Clock::Monotonic, Clock::Realtime] {
             mutex.lock();
@@ -157,9 +141,7 @@ fn one_that_is_given_back_in_time_is_had() {
                     Clock::Monotonic => Deadline::after(ample),
                     Clock::Realtime => Deadline::at_system_time(SystemTime::now() + ample),
                 };
-                waiting
-                    .lock_until(deadline)
-                    .map_err(LockError::raw_os_error)?;
+                waiting.lock_until(deadline).map_err(LockError::raw_os_error)?;
                 unlock(&waiting);
                 Ok(0)
             });
@@ -172,10 +154,9 @@ fn one_that_is_given_back_in_time_is_had() {
 }
 
 #[test]
-fn a_recursive_one_has_65536_levels() {
-    let watchdog = watch("a_recursive_one_has_65536_levels");
+fn a_recursive_mutex_has_65536_levels() {
     let recursive = every_sort().filter(|sort| sort.kind == Kind::Recursive);
-    with_every(recursive, &watchdog, |sort| {
+    with_every(recursive, |sort| {
         const LEVELS: usize = 65_536;
         let mutex = sort.make();
         for level in 0..LEVELS {
@@ -187,10 +168,7 @@ fn a_recursive_one_has_65536_levels() {
         }
         assert_eq!(mutex.lock_checked(), Err(LockError::TooMany));
         assert_eq!(mutex.try_lock_checked(), Err(LockError::TooMany));
-        assert_eq!(
-            mutex.lock_until(Deadline::after(Duration::ZERO)),
-            Err(LockError::TooMany)
-        );
+        assert_eq!(mutex.lock_until(Deadline::after(Duration::ZERO)), Err(LockError::TooMany));
         for level in (0..LEVELS).rev() {
             assert!(mutex.is_locked());
             if level % 10_000 == 0 {
@@ -208,37 +186,31 @@ fn a_recursive_one_has_65536_levels() {
 }
 
 #[test]
-fn one_with_an_owner_tells_a_stranger_so() {
-    let watchdog = watch("one_with_an_owner_tells_a_stranger_so");
-    with_every(
-        every_sort().filter(|sort| sort.has_owner()),
-        &watchdog,
-        |sort| {
-            let mutex = sort.make();
-            // SAFETY: the mutex has an owner, so the call can check, here and below.
-            let unlock_checked = || unsafe { mutex.unlock_checked() };
-            assert_eq!(unlock_checked(), Err(LockError::NotOwner), "free");
-            mutex.lock();
-            elsewhere(|| assert_eq!(unlock_checked(), Err(LockError::NotOwner)));
-            elsewhere(|| {
-                // SAFETY: as above.
-                let unlocked = unsafe { mutex.unlock_fair_checked() };
-                assert_eq!(unlocked, Err(LockError::NotOwner));
-            });
-            assert!(mutex.is_locked());
-            assert_eq!(unlock_checked(), Ok(()));
-            assert_eq!(unlock_checked(), Err(LockError::NotOwner));
-        },
-    );
+fn a_mutex_with_an_owner_refuses_other_threads() {
+    with_every(every_sort().filter(|sort| sort.has_owner()), |sort| {
+        let mutex = sort.make();
+        // SAFETY: the mutex has an owner, so the call can check, here and below.
+        let unlock_checked = || unsafe { mutex.unlock_checked() };
+        assert_eq!(unlock_checked(), Err(LockError::NotOwner), "free");
+        mutex.lock();
+        elsewhere(|| assert_eq!(unlock_checked(), Err(LockError::NotOwner)));
+        elsewhere(|| {
+            // SAFETY: as above.
+            let unlocked = unsafe { mutex.unlock_fair_checked() };
+            assert_eq!(unlocked, Err(LockError::NotOwner));
+        });
+        assert!(mutex.is_locked());
+        assert_eq!(unlock_checked(), Ok(()));
+        assert_eq!(unlock_checked(), Err(LockError::NotOwner));
+    });
 }
 
 #[test]
-fn one_that_checks_tells_its_owner_so() {
-    let watchdog = watch("one_that_checks_tells_its_owner_so");
+fn a_checking_mutex_refuses_its_owner() {
     let checking = every_sort().filter(|sort| {
         sort.kind == Kind::ErrorChecking || sort.is_pi() && sort.kind == Kind::Normal
     });
-    with_every(checking, &watchdog, |sort| {
+    with_every(checking, |sort| {
         let mutex = sort.make();
         mutex.lock();
         assert_eq!(mutex.lock_checked(), Err(LockError::Deadlock));
@@ -255,14 +227,12 @@ fn one_that_checks_tells_its_owner_so() {
 
 /// A plain mutex is also a signal between threads: any thread may unlock it by agreement.
 #[test]
-fn a_plain_one_may_be_unlocked_by_another_thread() {
-    let watchdog = watch("a_plain_one_may_be_unlocked_by_another_thread");
+fn a_plain_mutex_may_be_unlocked_by_another_thread() {
     let mut crew = Crew::new(1);
     for sort in every_normal_sort().filter(|sort| !sort.has_owner()) {
         let mutex = Arc::new(sort.make());
         mutex.lock();
         for _ in 0..20 {
-            watchdog.pat();
             let waiting = mutex.clone();
             crew.order(0, sort.entries(), move || {
                 waiting.lock();
@@ -280,9 +250,8 @@ fn a_plain_one_may_be_unlocked_by_another_thread() {
 }
 
 #[test]
-fn a_destroyed_one_is_told_from_others() {
-    let watchdog = watch("a_destroyed_one_is_told_from_others");
-    with_every(every_sort(), &watchdog, |sort| {
+fn a_destroyed_mutex_is_detected() {
+    with_every(every_sort(), |sort| {
         let mutex = sort.make();
         mutex.lock();
         assert_eq!(mutex.destroy(), Err(LockError::Busy));
@@ -305,29 +274,20 @@ fn a_destroyed_one_is_told_from_others() {
 }
 
 #[test]
-fn one_that_is_waited_for_is_not_destroyed() {
-    let watchdog = watch("one_that_is_waited_for_is_not_destroyed");
+fn a_mutex_with_waiters_is_not_destroyed() {
     let mut crew = Crew::new(3);
     for sort in every_sort() {
-        watchdog.pat();
         let mutex = Arc::new(sort.make());
         mutex.lock();
-        for worker in 0..3 {
-            let waiting = mutex.clone();
-            crew.order(worker, sort.entries(), move || {
-                waiting.lock();
-                assert_eq!(waiting.destroy(), Err(LockError::Busy));
-                unlock(&waiting);
-                Ok(0)
-            });
-            assert_eq!(crew.settle(), [], "{sort:?}");
-        }
+        crew.line_up(0..3, sort.entries(), &mutex, move |waiting| {
+            waiting.lock();
+            assert_eq!(waiting.destroy(), Err(LockError::Busy));
+            unlock(waiting);
+            Ok(0)
+        });
         assert_eq!(mutex.destroy(), Err(LockError::Busy));
         unlock(&mutex);
-        let mut back = 0;
-        while back < 3 {
-            back += crew.settle().len();
-        }
+        crew.until_back(3);
         assert_eq!(mutex.destroy(), Ok(()), "{sort:?}: {mutex:?}");
     }
 }
@@ -335,13 +295,11 @@ fn one_that_is_waited_for_is_not_destroyed() {
 /// All are asleep: the first to wait is the first to have it.
 #[test]
 fn a_fair_unlock_hands_over_in_order() {
-    let watchdog = watch("a_fair_unlock_hands_over_in_order");
     const THREADS: usize = 4;
     let mut crew = Crew::new(THREADS);
     let private = every_sort().filter(|sort| sort.scope == Scope::Private);
     for sort in private {
         for _ in 0..5 {
-            watchdog.pat();
             let mutex = Arc::new(sort.make());
             let order = Arc::new(std::sync::Mutex::new(Vec::new()));
             mutex.lock();
@@ -358,10 +316,7 @@ fn a_fair_unlock_hands_over_in_order() {
             }
             // SAFETY: locked above.
             unsafe { mutex.unlock_fair() };
-            let mut back = 0;
-            while back < THREADS {
-                back += crew.settle().len();
-            }
+            crew.until_back(THREADS);
             assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3], "{sort:?}");
             assert_eq!(mutex.destroy(), Ok(()));
         }
@@ -371,12 +326,10 @@ fn a_fair_unlock_hands_over_in_order() {
 /// A waiter gets it before the thread that bumps has it again.
 #[test]
 fn a_bump_lets_one_in() {
-    let watchdog = watch("a_bump_lets_one_in");
     let mut crew = Crew::new(2);
     let private = every_sort().filter(|sort| sort.scope == Scope::Private && !sort.is_pi());
     for sort in private {
         for _ in 0..5 {
-            watchdog.pat();
             let mutex = Arc::new(sort.make());
             let first = Arc::new(std::sync::Mutex::new(None));
             mutex.lock();
@@ -395,19 +348,15 @@ fn a_bump_lets_one_in() {
             assert!(mutex.is_locked());
             assert_eq!(*first.lock().unwrap(), Some(0), "{sort:?}");
             unlock(&mutex);
-            let mut back = 0;
-            while back < 2 {
-                back += crew.settle().len();
-            }
+            crew.until_back(2);
         }
     }
 }
 
 /// Without a waiter it is a no-op, for every sort.
 #[test]
-fn a_bump_for_nobody_does_nothing() {
-    let watchdog = watch("a_bump_for_nobody_does_nothing");
-    with_every(every_sort(), &watchdog, |sort| {
+fn a_bump_without_waiters_does_nothing() {
+    with_every(every_sort(), |sort| {
         let mutex = sort.make();
         mutex.lock();
         // SAFETY: locked above.
@@ -418,7 +367,7 @@ fn a_bump_for_nobody_does_nothing() {
 }
 
 #[test]
-fn errors_have_posix_s_numbers() {
+fn errors_have_posix_numbers() {
     let numbers = [
         (LockError::Busy, libc::EBUSY),
         (LockError::TimedOut, libc::ETIMEDOUT),
@@ -439,8 +388,8 @@ fn errors_have_posix_s_numbers() {
 
 /// What a static initialiser in C would produce.
 #[test]
-fn zeros_are_a_free_one() {
-    let _watchdog = watch("zeros_are_a_free_one");
+fn zeros_are_a_free_mutex() {
+    let _watchdog = watch();
     let zeros = [0_u32; 2];
     // SAFETY: eight aligned bytes. That zeros are a mutex is what is tested.
     let mutex: RawPosixMutex = unsafe { std::mem::transmute(zeros) };

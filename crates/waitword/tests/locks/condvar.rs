@@ -2,12 +2,10 @@
 //! waiters a signal wakes.
 
 use super::*;
-use crate::support::Answer;
-use crate::support::crew::Crew;
-use crate::support::watchdog::watch;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use waitword::Clock;
+use waitword_testkit::{Answer, Crew};
 
 fn deadlines() -> [Deadline; 4] {
     let soon = Duration::from_millis(3);
@@ -25,13 +23,7 @@ fn answer_of(waited: Result<(), LockError>) -> Answer {
 
 /// Each thread of the crew waits, one after another.
 fn all_wait(crew: &mut Crew, threads: usize, pairing: Pairing, pair: &Arc<Pair>) {
-    for worker in 0..threads {
-        let pair = pair.clone();
-        crew.order(worker, pairing.entries(), move || {
-            answer_of(pair.wait_once(None))
-        });
-        assert_eq!(crew.settle(), [], "{pairing:?}");
-    }
+    crew.line_up(0..threads, pairing.entries(), pair, move |pair| answer_of(pair.wait_once(None)));
 }
 
 fn woken(workers: std::ops::Range<usize>) -> Vec<(usize, Answer)> {
@@ -39,9 +31,8 @@ fn woken(workers: std::ops::Range<usize>) -> Vec<(usize, Answer)> {
 }
 
 #[test]
-fn a_signal_for_nobody_is_not_kept() {
-    let watchdog = watch("a_signal_for_nobody_is_not_kept");
-    with_every(every_pairing(), &watchdog, |pairing| {
+fn a_signal_without_waiters_is_not_kept() {
+    with_every(every_pairing(), |pairing| {
         let pair = pairing.make();
         for _ in 0..2 {
             assert!(!pair.condvar.notify_one());
@@ -55,8 +46,7 @@ fn a_signal_for_nobody_is_not_kept() {
 
 #[test]
 fn a_deadline_passes_on_both_clocks() {
-    let watchdog = watch("a_deadline_passes_on_both_clocks");
-    with_every(every_pairing(), &watchdog, |pairing| {
+    with_every(every_pairing(), |pairing| {
         let pair = pairing.make();
         for deadline in deadlines() {
             pair.mutex.lock();
@@ -74,11 +64,9 @@ fn a_deadline_passes_on_both_clocks() {
 /// A signal wakes one waiter, not two, and in order of arrival.
 #[test]
 fn signals_wake_one_by_one_in_order() {
-    let watchdog = watch("signals_wake_one_by_one_in_order");
     const THREADS: usize = 4;
     let mut crew = Crew::new(THREADS);
     for pairing in every_pairing() {
-        watchdog.pat();
         for with_mutex in [false, true] {
             let pair = Arc::new(pairing.make());
             all_wait(&mut crew, THREADS, pairing, &pair);
@@ -100,13 +88,12 @@ fn signals_wake_one_by_one_in_order() {
     }
 }
 
+/// (SerenityOS #23669: `pthread_cond_broadcast` woke one waiter.)
 #[test]
 fn a_broadcast_wakes_all() {
-    let watchdog = watch("a_broadcast_wakes_all");
-    const THREADS: usize = 5;
+    const THREADS: usize = 6;
     let mut crew = Crew::new(THREADS);
     for pairing in every_pairing() {
-        watchdog.pat();
         for with_mutex in [false, true] {
             for signals_before in [0, 2] {
                 let pair = Arc::new(pairing.make());
@@ -140,14 +127,12 @@ fn a_broadcast_wakes_all() {
 /// While the mutex is held, no signal wakes any waiter: it could only wait for the mutex. Then the
 /// waiters get the mutex in order of arrival, if it is unlocked fairly.
 #[test]
-fn a_broadcast_is_no_herd() {
-    let watchdog = watch("a_broadcast_is_no_herd");
+fn a_broadcast_causes_no_herd() {
     const THREADS: usize = 4;
     let mut crew = Crew::new(THREADS);
     let moved = every_normal_pairing()
         .filter(|pairing| pairing.is_in_table() && pairing.mutex.scope == Scope::Private);
     for pairing in moved {
-        watchdog.pat();
         let pair = Arc::new(pairing.make());
         let order = Arc::new(std::sync::Mutex::new(Vec::new()));
         for worker in 0..THREADS {
@@ -166,16 +151,13 @@ fn a_broadcast_is_no_herd() {
         assert!(pair.condvar.notify_one());
         assert_eq!(pair.condvar.notify_all(), THREADS - 1);
         assert_eq!(crew.settle(), []);
-        assert!(crew.idle().is_empty(), "nobody has been woken");
+        assert!(crew.idle().is_empty(), "no thread has been woken");
         // The condvar has no waiters left; the mutex has.
         assert_eq!(pair.condvar.destroy(), Ok(()));
         assert_eq!(pair.mutex.destroy(), Err(LockError::Busy));
         // SAFETY: locked above.
         unsafe { pair.mutex.unlock_fair() };
-        let mut back = 0;
-        while back < THREADS {
-            back += crew.settle().len();
-        }
+        crew.until_back(THREADS);
         assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3], "{pairing:?}");
         assert_eq!(pair.mutex.destroy(), Ok(()));
     }
@@ -184,19 +166,14 @@ fn a_broadcast_is_no_herd() {
 /// A waiter that was moved to the mutex has been signalled, however long the mutex is held: its
 /// deadline no longer counts.
 #[test]
-fn a_deadline_that_passes_after_the_signal_is_none() {
-    let watchdog = watch("a_deadline_that_passes_after_the_signal_is_none");
+fn a_deadline_after_the_signal_does_not_count() {
     let mut crew = Crew::new(2);
     for pairing in every_pairing() {
-        watchdog.pat();
         let pair = Arc::new(pairing.make());
         let deadline = Deadline::after(Duration::from_millis(10));
-        for worker in 0..2 {
-            let pair = pair.clone();
-            crew.order(worker, pairing.entries(), move || {
-                answer_of(pair.wait_once(Some(deadline)))
-            });
-        }
+        crew.order_each(0..2, pairing.entries(), &pair, move |pair| {
+            answer_of(pair.wait_once(Some(deadline)))
+        });
         loop {
             pair.mutex.lock();
             if pair.condvar.notify_all() > 0 || deadline.has_passed() {
@@ -223,9 +200,8 @@ fn a_deadline_that_passes_after_the_signal_is_none() {
 
 #[test]
 fn a_stranger_is_refused() {
-    let watchdog = watch("a_stranger_is_refused");
     let with_owner = every_pairing().filter(|pairing| pairing.mutex.has_owner());
-    with_every(with_owner, &watchdog, |pairing| {
+    with_every(with_owner, |pairing| {
         let pair = pairing.make();
         assert_eq!(pair.wait_until(None), Err(LockError::NotOwner), "free");
         pair.mutex.lock();
@@ -242,11 +218,9 @@ fn a_stranger_is_refused() {
 /// All threads that wait at the same time must use the same mutex.
 #[test]
 fn a_second_mutex_is_refused() {
-    let watchdog = watch("a_second_mutex_is_refused");
     let mut crew = Crew::new(1);
     let others: Vec<_> = every_normal_sort().collect();
     for pairing in every_pairing().filter(|pairing| pairing.is_in_table()) {
-        watchdog.pat();
         for other in &others {
             let pair = Arc::new(pairing.make());
             all_wait(&mut crew, 1, pairing, &pair);
@@ -267,13 +241,11 @@ fn a_second_mutex_is_refused() {
 /// Once no thread waits any more, any other mutex may be next, of any sort.
 #[test]
 fn one_mutex_after_another() {
-    let watchdog = watch("one_mutex_after_another");
     let mut crew = Crew::new(2);
     let sorts: Vec<_> = every_normal_sort().collect();
     for scope in SCOPES {
         for first in &sorts {
             for second in &sorts {
-                watchdog.pat();
                 let condvar = Arc::new(RawCondvar::with_scope(scope));
                 for sort in [first, second, first] {
                     let entries = usize::from(scope == Scope::Private && !sort.is_pi());
@@ -300,11 +272,9 @@ fn one_mutex_after_another() {
 }
 
 #[test]
-fn a_private_one_is_busy_while_somebody_waits() {
-    let watchdog = watch("a_private_one_is_busy_while_somebody_waits");
+fn a_private_condvar_with_waiters_is_busy() {
     let mut crew = Crew::new(2);
     for pairing in every_pairing().filter(|pairing| pairing.is_in_table()) {
-        watchdog.pat();
         let pair = Arc::new(pairing.make());
         all_wait(&mut crew, 2, pairing, &pair);
         for worker in 0..2 {
@@ -318,13 +288,11 @@ fn a_private_one_is_busy_while_somebody_waits() {
 
 /// Of a process-shared condvar: signalled waiters are still on their way when it is destroyed.
 #[test]
-fn a_shared_one_is_destroyed_when_all_have_left() {
-    let watchdog = watch("a_shared_one_is_destroyed_when_all_have_left");
+fn a_shared_condvar_is_destroyed_when_all_waiters_have_left() {
     const THREADS: usize = 3;
     let mut crew = Crew::new(THREADS);
     let shared = every_normal_pairing().filter(|pairing| pairing.condvar == Scope::Shared);
     for pairing in shared {
-        watchdog.pat();
         let pair = Arc::new(pairing.make());
         all_wait(&mut crew, THREADS, pairing, &pair);
         pair.mutex.lock();
@@ -342,10 +310,7 @@ fn a_shared_one_is_destroyed_when_all_have_left() {
         unlock(&pair.mutex);
         let (destroyed, _) = destroyer.join().unwrap();
         assert_eq!(destroyed, Ok(()));
-        let mut back = 0;
-        while back < THREADS {
-            back += crew.settle().len();
-        }
+        crew.until_back(THREADS);
     }
 }
 
@@ -353,11 +318,9 @@ fn a_shared_one_is_destroyed_when_all_have_left() {
 /// needs the mutex.
 #[test]
 fn a_recursive_mutex_held_twice_stays_held() {
-    let watchdog = watch("a_recursive_mutex_held_twice_stays_held");
     let mut crew = Crew::new(1);
     let recursive = every_pairing().filter(|pairing| pairing.mutex.kind == Kind::Recursive);
     for pairing in recursive {
-        watchdog.pat();
         let pair = Arc::new(pairing.make());
         for all in [false, true] {
             let waiting = pair.clone();

@@ -2,19 +2,17 @@
 //! soon as allowed.
 
 use super::*;
-use crate::support::memory::Mapping;
-use crate::support::watchdog::watch;
 use fastrand::Rng;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant, SystemTime};
+use waitword_testkit::Mapping;
 
 /// Waiters with deadlines that pass as they are signalled, on either clock. Exactly those on which
 /// a signal was spent report it; where the kernel keeps the queue, at least those.
 #[test]
-fn a_wait_says_whether_a_signal_was_spent_on_it() {
-    let watchdog = watch("a_wait_says_whether_a_signal_was_spent_on_it");
-    with_every(every_normal_pairing(), &watchdog, |pairing| {
+fn a_wait_returns_whether_it_used_a_signal() {
+    with_every(every_normal_pairing(), |pairing| {
         const WAITERS: usize = 3;
         const WAITS: usize = 300;
         let pair = pairing.make();
@@ -101,13 +99,8 @@ fn pass_tokens(
 
 #[test]
 fn no_signal_is_lost() {
-    let watchdog = watch("no_signal_is_lost");
-    with_every(every_pairing(), &watchdog, |pairing| {
-        let tokens = if pairing.mutex.kind == Kind::Normal {
-            200
-        } else {
-            50
-        };
+    with_every(every_pairing(), |pairing| {
+        let tokens = if pairing.mutex.kind == Kind::Normal { 200 } else { 50 };
         pass_tokens(pairing, 4, tokens, |pair, dice| {
             match dice.u64(0..4) {
                 0 => {
@@ -140,9 +133,8 @@ fn no_signal_is_lost() {
 
 /// Other threads lock and unlock the mutex all the while, with and without deadlines.
 #[test]
-fn no_signal_is_lost_where_others_want_the_mutex() {
-    let watchdog = watch("no_signal_is_lost_where_others_want_the_mutex");
-    with_every(every_normal_pairing(), &watchdog, |pairing| {
+fn no_signal_is_lost_at_a_contended_mutex() {
+    with_every(every_normal_pairing(), |pairing| {
         const WAITERS: usize = 4;
         let pair = pairing.make();
         let over = AtomicBool::new(false);
@@ -203,14 +195,9 @@ fn no_signal_is_lost_where_others_want_the_mutex() {
 /// process-shared one once it is destroyed. A late access is a crash.
 #[test]
 fn the_broadcaster_unmaps_it() {
-    let watchdog = watch("the_broadcaster_unmaps_it");
-    with_every(every_pairing(), &watchdog, |pairing| {
+    with_every(every_pairing(), |pairing| {
         const WAITERS: usize = 3;
-        let rounds = if pairing.mutex.kind == Kind::Normal {
-            60
-        } else {
-            15
-        };
+        let rounds = if pairing.mutex.kind == Kind::Normal { 60 } else { 15 };
         for round in 0..rounds {
             let mutex = pairing.mutex.make();
             let mapping = Mapping::anonymous(4096);
@@ -273,8 +260,7 @@ fn the_broadcaster_unmaps_it() {
 /// Two conditions of one mutex, in a ring of threads: each signals the next one.
 #[test]
 fn a_ring_of_signals_goes_round() {
-    let watchdog = watch("a_ring_of_signals_goes_round");
-    with_every(every_normal_pairing(), &watchdog, |pairing| {
+    with_every(every_normal_pairing(), |pairing| {
         const THREADS: usize = 4;
         const ROUNDS: usize = 100;
         let mutex = pairing.mutex.make();
@@ -304,10 +290,9 @@ fn a_ring_of_signals_goes_round() {
 
 /// The last thread that returns frees the mutex: the signaller has unlocked it before.
 #[test]
-fn the_last_one_back_frees_the_mutex() {
-    let watchdog = watch("the_last_one_back_frees_the_mutex");
+fn the_last_waiter_frees_the_mutex() {
     let until = Instant::now() + Duration::from_secs(3);
-    with_every(every_normal_pairing(), &watchdog, |pairing| {
+    with_every(every_normal_pairing(), |pairing| {
         for round in 0..60 {
             if Instant::now() > until && round > 5 {
                 break;

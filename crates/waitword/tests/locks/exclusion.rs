@@ -2,14 +2,13 @@
 //! flavour, kind and scope.
 
 use super::*;
-use crate::support::memory::Mapping;
-use crate::support::watchdog::watch;
 use fastrand::Rng;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::cell::UnsafeCell;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::time::{Duration, Instant};
+use waitword_testkit::Mapping;
 
 /// A mutex and what it protects: two numbers that must never be seen to differ.
 struct Guarded {
@@ -22,10 +21,7 @@ unsafe impl Sync for Guarded {}
 
 impl Guarded {
     fn new(sort: Sort) -> Self {
-        Self {
-            mutex: sort.make(),
-            pair: UnsafeCell::new([0; 2]),
-        }
+        Self { mutex: sort.make(), pair: UnsafeCell::new([0; 2]) }
     }
 
     /// With the mutex held.
@@ -123,8 +119,7 @@ fn torture(sort: Sort, threads: usize, time: Duration, first: impl Fn(usize) + S
 }
 
 fn torture_with(threads: usize) {
-    let watchdog = watch("torture");
-    with_every(every_sort(), &watchdog, |sort| {
+    with_every(every_sort(), |sort| {
         let time = match sort.kind {
             Kind::Normal => Duration::from_millis(100),
             _ => Duration::from_millis(40),
@@ -151,9 +146,8 @@ fn sixteen_threads_exclude_each_other() {
 /// On one CPU no spinning thread is ever let in, and the holder may have lost the CPU to waiters.
 #[test]
 fn threads_of_one_cpu_exclude_each_other() {
-    let watchdog = watch("threads_of_one_cpu_exclude_each_other");
     let cpus = some_cpus();
-    with_every(every_normal_sort(), &watchdog, |sort| {
+    with_every(every_normal_sort(), |sort| {
         torture(sort, 4, Duration::from_millis(60), |_| {
             sched_setaffinity(None, &cpus[0]).unwrap();
         });
@@ -163,9 +157,8 @@ fn threads_of_one_cpu_exclude_each_other() {
 /// Two on each of two CPUs, so that each successor has a competitor on its CPU.
 #[test]
 fn threads_bound_to_cpus_exclude_each_other() {
-    let watchdog = watch("threads_bound_to_cpus_exclude_each_other");
     let cpus = some_cpus();
-    with_every(every_normal_sort(), &watchdog, |sort| {
+    with_every(every_normal_sort(), |sort| {
         torture(sort, 4, Duration::from_millis(60), |worker| {
             sched_setaffinity(None, &cpus[worker % cpus.len()]).unwrap();
         });
@@ -187,9 +180,8 @@ fn some_cpus() -> Vec<CpuSet> {
 /// All but one have deadlines that pass while they wait, as they are woken, as they become the
 /// successor.
 #[test]
-fn a_storm_of_deadlines_leaves_nobody_asleep() {
-    let watchdog = watch("a_storm_of_deadlines_leaves_nobody_asleep");
-    with_every(every_normal_sort(), &watchdog, |sort| {
+fn a_storm_of_deadlines_leaves_no_thread_asleep() {
+    with_every(every_normal_sort(), |sort| {
         const TURNS: usize = 300;
         let guarded = Guarded::new(sort);
         let over = AtomicBool::new(false);
@@ -227,9 +219,8 @@ fn a_storm_of_deadlines_leaves_nobody_asleep() {
 /// that promise this.
 #[test]
 fn a_waiter_gets_its_turn_beside_a_hog() {
-    let watchdog = watch("a_waiter_gets_its_turn_beside_a_hog");
     let fair = every_normal_sort().filter(|sort| sort.flavour != PosixFlavour::WaitWake);
-    with_every(fair, &watchdog, |sort| {
+    with_every(fair, |sort| {
         let guarded = Guarded::new(sort);
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -257,26 +248,20 @@ fn a_waiter_gets_its_turn_beside_a_hog() {
 }
 
 /// Each round has a page of its own, which is unmapped with the last turn: a late access is a
-/// crash.
+/// crash. (glibc 13690: `pthread_mutex_unlock` accessed the mutex after it had released it, when
+/// the next holder may have freed it. Its fix of 2014 had this shape: a reference count protected
+/// by a lock.)
 #[test]
 fn the_last_user_unmaps_it() {
-    let watchdog = watch("the_last_user_unmaps_it");
     const THREADS: u32 = 4;
     const ROUNDS: usize = 1_000;
     struct Page {
         mutex: RawPosixMutex,
         turns: AtomicU32,
     }
-    with_every(every_sort(), &watchdog, |sort| {
-        let rounds = if sort.kind == Kind::Normal {
-            ROUNDS
-        } else {
-            ROUNDS / 4
-        };
-        let (begin, end) = (
-            Barrier::new(THREADS as usize),
-            Barrier::new(THREADS as usize),
-        );
+    with_every(every_sort(), |sort| {
+        let rounds = if sort.kind == Kind::Normal { ROUNDS } else { ROUNDS / 4 };
+        let (begin, end) = (Barrier::new(THREADS as usize), Barrier::new(THREADS as usize));
         let page = std::sync::Mutex::new(None);
         let work = |worker: u32| {
             for round in 0..rounds {
@@ -285,10 +270,7 @@ fn the_last_user_unmaps_it() {
                     let start = mapping.at::<Page>(0);
                     // SAFETY: a fresh page.
                     unsafe {
-                        start.write(Page {
-                            mutex: sort.make(),
-                            turns: AtomicU32::new(0),
-                        });
+                        start.write(Page { mutex: sort.make(), turns: AtomicU32::new(0) });
                     }
                     *page.lock().unwrap() = Some(mapping);
                 }

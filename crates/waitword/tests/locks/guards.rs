@@ -1,7 +1,6 @@
 //! The mutex and the condvar under the names of `lock_api` and parking_lot.
 
 use super::*;
-use crate::support::watchdog::watch;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,6 +8,7 @@ use waitword::{
     Condvar, Flavour, MappedMutexGuard, Mutex, MutexGuard, MutexOptions, ReentrantMutex,
     ReentrantMutexGuard, WaitTimeoutResult, const_mutex,
 };
+use waitword_testkit::watch;
 
 /// One with a value, of every flavour and scope that a `Mutex` can have.
 fn every_mutex() -> impl Iterator<Item = (MutexOptions, Mutex<[u32; 2]>)> {
@@ -23,7 +23,7 @@ fn every_mutex() -> impl Iterator<Item = (MutexOptions, Mutex<[u32; 2]>)> {
 
 #[test]
 fn a_guard_holds_it() {
-    let _watchdog = watch("a_guard_holds_it");
+    let _watchdog = watch();
     for (sort, mut mutex) in every_mutex() {
         let mut guard = mutex.lock();
         guard[0] = 1;
@@ -50,7 +50,7 @@ fn a_guard_holds_it() {
 
 #[test]
 fn a_part_of_a_value_is_held_as_a_whole() {
-    let _watchdog = watch("a_part_of_a_value_is_held_as_a_whole");
+    let _watchdog = watch();
     for (sort, mutex) in every_mutex() {
         let mut part: MappedMutexGuard<'_, u32> =
             MutexGuard::map(mutex.lock(), |pair| &mut pair[1]);
@@ -68,15 +68,12 @@ fn a_part_of_a_value_is_held_as_a_whole() {
 
 #[test]
 fn a_guard_lets_go_for_a_while() {
-    let _watchdog = watch("a_guard_lets_go_for_a_while");
+    let _watchdog = watch();
     for (sort, mutex) in every_mutex() {
         let mut guard = mutex.lock();
         MutexGuard::bump(&mut guard);
         let seen = MutexGuard::unlocked(&mut guard, || mutex.lock()[0]);
-        assert_eq!(
-            MutexGuard::unlocked_fair(&mut guard, || mutex.lock()[1]),
-            seen
-        );
+        assert_eq!(MutexGuard::unlocked_fair(&mut guard, || mutex.lock()[1]), seen);
         assert!(mutex.is_locked(), "{sort:?}");
         // As a C caller would: lock here, unlock elsewhere in the code.
         std::mem::forget(guard);
@@ -91,7 +88,7 @@ fn a_guard_lets_go_for_a_while() {
 
 #[test]
 fn threads_count_with_every_sort() {
-    let watchdog = watch("threads_count_with_every_sort");
+    let watchdog = watch();
     for (sort, mutex) in every_mutex() {
         watchdog.pat();
         std::thread::scope(|scope| {
@@ -112,8 +109,8 @@ fn threads_count_with_every_sort() {
 }
 
 #[test]
-fn a_reentrant_one_is_locked_again_by_its_holder_only() {
-    let _watchdog = watch("a_reentrant_one_is_locked_again_by_its_holder_only");
+fn a_reentrant_mutex_is_locked_again_by_its_holder_only() {
+    let _watchdog = watch();
     let mutex = ReentrantMutex::new(RefCell::new(0));
     let outer = mutex.lock();
     {
@@ -151,13 +148,11 @@ fn a_reentrant_one_is_locked_again_by_its_holder_only() {
 
 #[test]
 fn they_are_made_in_constants_and_shown() {
-    let _watchdog = watch("they_are_made_in_constants_and_shown");
+    let _watchdog = watch();
     static PLAIN: Mutex<u32> = Mutex::new(1);
     static NAMED: Mutex<u32> = const_mutex(2);
-    static CHOSEN: Mutex<u32> = MutexOptions::new()
-        .flavour(Flavour::WaitWake)
-        .scope(Scope::Private)
-        .build(3);
+    static CHOSEN: Mutex<u32> =
+        MutexOptions::new().flavour(Flavour::WaitWake).scope(Scope::Private).build(3);
     static SIGNAL: Condvar = Condvar::new();
     static DEEP: ReentrantMutex<Cell<u32>> = ReentrantMutex::new(Cell::new(4));
     assert_eq!(*PLAIN.lock() + *NAMED.lock() + *CHOSEN.lock(), 6);
@@ -165,10 +160,7 @@ fn they_are_made_in_constants_and_shown() {
     assert_eq!(format!("{PLAIN:?}"), "Mutex { data: 1 }");
     let guard = PLAIN.lock();
     assert!(format!("{PLAIN:?}").contains("<locked>"));
-    assert_eq!(
-        (format!("{guard:?}"), format!("{guard}")),
-        ("1".into(), "1".into())
-    );
+    assert_eq!((format!("{guard:?}"), format!("{guard}")), ("1".into(), "1".into()));
     drop(guard);
     assert!(format!("{DEEP:?}").contains('4'));
     assert_eq!(*Mutex::<u32>::default().lock(), 0);
@@ -180,7 +172,7 @@ fn they_are_made_in_constants_and_shown() {
 
 #[test]
 fn a_condvar_waits_with_guards_of_every_sort() {
-    let watchdog = watch("a_condvar_waits_with_guards_of_every_sort");
+    let watchdog = watch();
     for (sort, mutex) in every_mutex() {
         watchdog.pat();
         let pair = Arc::new((mutex, Condvar::new()));
@@ -188,11 +180,7 @@ fn a_condvar_waits_with_guards_of_every_sort() {
         let soon = Duration::from_millis(1);
         let mut guard = mutex.lock();
         assert!(condvar.wait_for(&mut guard, soon).timed_out(), "{sort:?}");
-        assert!(
-            condvar
-                .wait_until(&mut guard, Instant::now() + soon)
-                .timed_out()
-        );
+        assert!(condvar.wait_until(&mut guard, Instant::now() + soon).timed_out());
         let timed = condvar.wait_while_for(&mut guard, |pair| pair[0] == 0, soon);
         assert!(timed.timed_out());
         let in_vain = condvar.wait_while_until(&mut guard, |_| false, Instant::now());
@@ -223,7 +211,7 @@ fn a_condvar_waits_with_guards_of_every_sort() {
 /// A wait that times out with its condition true reports that it did not time out.
 #[test]
 fn a_condition_that_comes_true_at_the_end_counts() {
-    let _watchdog = watch("a_condition_that_comes_true_at_the_end_counts");
+    let _watchdog = watch();
     let (mutex, condvar) = (Mutex::new(0), Condvar::new());
     let mut looks = 0;
     let result: WaitTimeoutResult = condvar.wait_while_for(
@@ -239,7 +227,7 @@ fn a_condition_that_comes_true_at_the_end_counts() {
 
 #[test]
 fn a_second_mutex_panics_and_is_held_still() {
-    let _watchdog = watch("a_second_mutex_panics_and_is_held_still");
+    let _watchdog = watch();
     #[derive(PartialEq)]
     enum Step {
         Comes,
@@ -260,9 +248,7 @@ fn a_second_mutex_panics_and_is_held_still() {
         let wait = std::panic::AssertUnwindSafe(|| condvar.wait(&mut guard));
         let refused = std::panic::catch_unwind(wait).unwrap_err();
         assert!(
-            refused
-                .downcast_ref::<String>()
-                .is_some_and(|text| text.contains("another mutex"))
+            refused.downcast_ref::<String>().is_some_and(|text| text.contains("another mutex"))
         );
         assert!(second.is_locked());
         drop(guard);

@@ -2,14 +2,10 @@
 //! reports which thread waits.
 
 use super::*;
-use crate::support::Answer;
-use crate::support::crew::Crew;
-use crate::support::memory::Mapping;
-use crate::support::processes::{Child, fork};
-use crate::support::watchdog::watch;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
+use waitword_testkit::{Answer, Child, Crew, Mapping, fork};
 
 /// Those where the kernel's queue or ours decides, not timing.
 fn private_pairings() -> impl Iterator<Item = Pairing> {
@@ -37,20 +33,15 @@ fn ticks(thread: i32) -> u64 {
 /// and could make the count overflow.
 #[test]
 fn drepper_mutex_1_waiters_keep_each_other_awake() {
-    let watchdog = watch("drepper_mutex_1_waiters_keep_each_other_awake");
     let mut crew = Crew::new(4);
     for sort in every_normal_sort() {
-        watchdog.pat();
         let mutex = Arc::new(sort.make());
         mutex.lock();
-        for worker in 0..4 {
-            let waiting = mutex.clone();
-            crew.order(worker, sort.entries(), move || {
-                waiting.lock();
-                unlock(&waiting);
-                Ok(0)
-            });
-        }
+        crew.order_each(0..4, sort.entries(), &mutex, move |waiting| {
+            waiting.lock();
+            unlock(waiting);
+            Ok(0)
+        });
         // Settled: each of them sleeps, and continues to, whatever other threads come and go.
         assert_eq!(crew.settle(), [], "{sort:?}");
         for _ in 0..3 {
@@ -61,18 +52,14 @@ fn drepper_mutex_1_waiters_keep_each_other_awake() {
             assert_eq!(crew.settle(), [], "{sort:?}");
         }
         unlock(&mutex);
-        let mut back = 0;
-        while back < 4 {
-            back += crew.settle().len();
-        }
+        crew.until_back(4);
     }
 }
 
 /// The same observed from outside: waiting threads use no CPU time.
 #[test]
 fn drepper_mutex_1_waiters_burn_no_time() {
-    let watchdog = watch("drepper_mutex_1_waiters_burn_no_time");
-    with_every(every_normal_sort(), &watchdog, |sort| {
+    with_every(every_normal_sort(), |sort| {
         let mutex = sort.make();
         mutex.lock();
         std::thread::scope(|scope| {
@@ -104,61 +91,28 @@ fn drepper_mutex_1_waiters_burn_no_time() {
 /// it would sleep on. No later thread wakes them.
 #[test]
 fn drepper_mutex_2_a_waker_forgets_the_other_sleepers() {
-    let watchdog = watch("drepper_mutex_2_a_waker_forgets_the_other_sleepers");
     const THREADS: usize = 5;
     let mut crew = Crew::new(THREADS);
     for sort in every_sort() {
         for timed in [false, true] {
-            watchdog.pat();
             let mutex = Arc::new(sort.make());
             mutex.lock();
-            for worker in 0..THREADS {
-                let waiting = mutex.clone();
-                crew.order(worker, sort.entries(), move || {
-                    let ample = Deadline::after(Duration::from_secs(1000));
-                    match timed {
-                        true => assert_eq!(waiting.lock_until(ample), Ok(())),
-                        false => waiting.lock(),
-                    }
-                    unlock(&waiting);
-                    Ok(0)
-                });
-                assert_eq!(crew.settle(), []);
-            }
+            crew.line_up(0..THREADS, sort.entries(), &mutex, move |waiting| {
+                let ample = Deadline::after(Duration::from_secs(1000));
+                match timed {
+                    true => assert_eq!(waiting.lock_until(ample), Ok(())),
+                    false => waiting.lock(),
+                }
+                unlock(waiting);
+                Ok(0)
+            });
             unlock(&mutex);
             // A thread that overtakes them as they wake up.
             if mutex.try_lock() {
                 unlock(&mutex);
             }
-            let mut back = 0;
-            while back < THREADS {
-                back += crew.settle().len();
-            }
+            crew.until_back(THREADS);
             assert_eq!(mutex.destroy(), Ok(()), "{sort:?}");
-        }
-    }
-}
-
-/// SerenityOS #23669: `pthread_cond_broadcast` woke one waiter.
-#[test]
-fn serenity_23669_a_broadcast_wakes_one() {
-    let watchdog = watch("serenity_23669_a_broadcast_wakes_one");
-    const THREADS: usize = 6;
-    let mut crew = Crew::new(THREADS);
-    for pairing in every_normal_pairing() {
-        watchdog.pat();
-        let pair = Arc::new(pairing.make());
-        for worker in 0..THREADS {
-            let pair = pair.clone();
-            crew.order(worker, pairing.entries(), move || {
-                answer_of(pair.wait_once(None))
-            });
-            assert_eq!(crew.settle(), []);
-        }
-        assert_eq!(pair.condvar.notify_all(), THREADS, "{pairing:?}");
-        let mut back = 0;
-        while back < THREADS {
-            back += crew.settle().len();
         }
     }
 }
@@ -167,8 +121,7 @@ fn serenity_23669_a_broadcast_wakes_one() {
 /// waited again at once took two of them, and another waiter got none.
 #[test]
 fn zig_12877_a_broadcast_wakes_the_same_thread_twice() {
-    let watchdog = watch("zig_12877_a_broadcast_wakes_the_same_thread_twice");
-    with_every(every_normal_pairing(), &watchdog, |pairing| {
+    with_every(every_normal_pairing(), |pairing| {
         const THREADS: usize = 5;
         const ROUNDS: usize = 60;
         let pair = pairing.make();
@@ -210,8 +163,7 @@ fn zig_12877_a_broadcast_wakes_the_same_thread_twice() {
 /// different waits, and each lock is one turn.
 #[test]
 fn go_double_wake_a_deadline_meets_a_wake() {
-    let watchdog = watch("go_double_wake_a_deadline_meets_a_wake");
-    with_every(private_pairings(), &watchdog, |pairing| {
+    with_every(private_pairings(), |pairing| {
         const WAITS: usize = 400;
         let pair = pairing.make();
         let (over, inside) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -252,8 +204,7 @@ fn go_double_wake_a_deadline_meets_a_wake() {
 /// bucket's lock, and so cleared the mark of a waiter that had come meanwhile.
 #[test]
 fn parking_lot_465_a_timeout_clears_another_s_mark() {
-    let watchdog = watch("parking_lot_465_a_timeout_clears_another_s_mark");
-    with_every(every_normal_sort(), &watchdog, |sort| {
+    with_every(every_normal_sort(), |sort| {
         const ROUNDS: usize = 300;
         let mutex = sort.make();
         let (round, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -294,59 +245,14 @@ fn parking_lot_465_a_timeout_clears_another_s_mark() {
     });
 }
 
-/// glibc 13690: `pthread_mutex_unlock` accessed the mutex after it had released it, when the next
-/// holder may have freed it. (Its fix of 2014 had this shape: a reference count protected by a
-/// lock.)
-#[test]
-fn glibc_13690_unlock_looks_back() {
-    let watchdog = watch("glibc_13690_unlock_looks_back");
-    #[repr(C)]
-    struct Counted {
-        mutex: RawPosixMutex,
-        references: AtomicU64,
-    }
-    with_every(every_sort(), &watchdog, |sort| {
-        const THREADS: u64 = 3;
-        let rounds = if sort.kind == Kind::Normal { 120 } else { 30 };
-        for _ in 0..rounds {
-            let mapping = Mapping::anonymous(4096);
-            let counted = mapping.at::<Counted>(0);
-            // SAFETY: a fresh page.
-            unsafe {
-                counted.write(Counted {
-                    mutex: sort.make(),
-                    references: AtomicU64::new(THREADS),
-                });
-            }
-            let mapping = std::sync::Mutex::new(Some(mapping));
-            // SAFETY: mapped as long as there are references.
-            let counted: &Counted = unsafe { &*counted };
-            std::thread::scope(|scope| {
-                for _ in 0..THREADS {
-                    scope.spawn(|| {
-                        counted.mutex.lock();
-                        let is_last = counted.references.fetch_sub(1, SeqCst) == 1;
-                        unlock(&counted.mutex);
-                        if is_last {
-                            drop(mapping.lock().unwrap().take());
-                        }
-                    });
-                }
-            });
-        }
-    });
-}
-
 /// glibc 13165: a thread that began to wait after a signal took the signal from the waiter that it
 /// was meant for.
 #[test]
 fn glibc_13165_a_late_waiter_takes_the_signal() {
-    let watchdog = watch("glibc_13165_a_late_waiter_takes_the_signal");
     let mut crew = Crew::new(3);
     for pairing in every_normal_pairing() {
         for with_mutex in [false, true] {
             for _ in 0..5 {
-                watchdog.pat();
                 let pair = Arc::new(pairing.make());
                 let wait = |pair: &Arc<Pair>| {
                     let pair = pair.clone();
@@ -367,10 +273,7 @@ fn glibc_13165_a_late_waiter_takes_the_signal() {
                 assert_eq!(crew.settle_with(0), [(0, Ok(0))], "{pairing:?}");
                 assert_eq!(crew.busy(), [1, 2]);
                 assert_eq!(pair.condvar.notify_all(), 2);
-                let mut back = 0;
-                while back < 2 {
-                    back += crew.settle().len();
-                }
+                crew.until_back(2);
             }
         }
     }
@@ -382,8 +285,7 @@ fn glibc_13165_a_late_waiter_takes_the_signal() {
 /// and all threads slept although there was work.
 #[test]
 fn glibc_25847_a_signal_is_lost_as_groups_change() {
-    let watchdog = watch("glibc_25847_a_signal_is_lost_as_groups_change");
-    with_every(every_normal_pairing(), &watchdog, |pairing| {
+    with_every(every_normal_pairing(), |pairing| {
         const WORKERS: usize = 4;
         const ROUNDS: usize = 400;
         /// Given to each worker at the end.
@@ -444,13 +346,12 @@ fn glibc_25847_a_signal_is_lost_as_groups_change() {
 /// broadcast by a new process waited for them forever.
 #[test]
 fn osrm_3911_a_broadcast_waits_for_the_dead() {
-    let watchdog = watch("osrm_3911_a_broadcast_waits_for_the_dead");
     let shared = every_normal_pairing().filter(|pairing| {
         pairing.condvar == Scope::Shared
             && pairing.mutex.scope == Scope::Shared
             && !pairing.mutex.is_pi()
     });
-    with_every(shared, &watchdog, |pairing| {
+    with_every(shared, |pairing| {
         let memory = Mapping::anonymous(4096);
         // SAFETY: a fresh page.
         let pair: &Pair = unsafe {
@@ -467,7 +368,6 @@ fn osrm_3911_a_broadcast_waits_for_the_dead() {
             let waiters = [(); 3].map(|()| {
                 fork(|| {
                     pair.take();
-                    0
                 })
             });
             pair.until_waiting(3);

@@ -2,13 +2,13 @@
 //! signal with it.
 
 use super::*;
-use crate::support::watchdog::watch;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use waitword::abi_support::{
-    CancellableCondvar as _, CancellableSemaphore as _, Interrupter, Wakeup, begin_executing,
+    CondvarHooks as _, Interrupter, OnceHooks as _, SemaphoreHooks as _, Wakeup,
 };
 use waitword::{Barrier, Once, Preference, RawRwLock, Semaphore};
+use waitword_testkit::watch;
 
 /// How often each test stops its threads.
 const ROUNDS: u32 = 400;
@@ -30,10 +30,7 @@ struct Stop {
 
 impl Default for Stop {
     fn default() -> Self {
-        Self {
-            asked: AtomicBool::new(false),
-            by: Interrupter::signalled(),
-        }
+        Self { asked: AtomicBool::new(false), by: Interrupter::signalled() }
     }
 }
 
@@ -59,8 +56,8 @@ impl Stop {
 }
 
 #[test]
-fn whoever_waits_at_a_condvar_is_stopped() {
-    let watchdog = watch("whoever_waits_at_a_condvar_is_stopped");
+fn a_condvar_wait_is_ended() {
+    let watchdog = watch();
     for flavour in FLAVOURS {
         for round in 0..ROUNDS {
             let mutex = PosixMutexOptions::new().flavour(flavour).build_raw();
@@ -103,13 +100,11 @@ fn whoever_waits_at_a_condvar_is_stopped() {
 /// It gets no signal, and with a priority-inheriting mutex it waits in the kernel: it checks by
 /// itself.
 #[test]
-fn whoever_is_not_signalled_looks() {
-    let _watchdog = watch("whoever_is_not_signalled_looks");
+fn a_waiter_that_is_not_signalled_looks() {
+    let _watchdog = watch();
     let far_away = Deadline::after(Duration::from_secs(1000));
     for (round, deadline) in [None, Some(&far_away), None].into_iter().enumerate() {
-        let mutex = PosixMutexOptions::new()
-            .flavour(PosixFlavour::PriorityInheriting)
-            .build_raw();
+        let mutex = PosixMutexOptions::new().flavour(PosixFlavour::PriorityInheriting).build_raw();
         let (condvar, by) = (RawCondvar::new(), Interrupter::new());
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -129,10 +124,8 @@ fn whoever_is_not_signalled_looks() {
 /// Its deadline holds all the same, whether it is before or after the next check.
 #[test]
 fn a_deadline_in_the_kernel_holds() {
-    let _watchdog = watch("a_deadline_in_the_kernel_holds");
-    let mutex = PosixMutexOptions::new()
-        .flavour(PosixFlavour::PriorityInheriting)
-        .build_raw();
+    let _watchdog = watch();
+    let mutex = PosixMutexOptions::new().flavour(PosixFlavour::PriorityInheriting).build_raw();
     let condvar = RawCondvar::new();
     for by in [Interrupter::new(), Interrupter::signalled()] {
         for milliseconds in [0, 20, 150] {
@@ -150,8 +143,8 @@ fn a_deadline_in_the_kernel_holds() {
 
 /// As many signals as tokens. A waiter that is interrupted at the same time gets none of them.
 #[test]
-fn no_signal_goes_to_who_was_interrupted() {
-    let watchdog = watch("no_signal_goes_to_who_was_interrupted");
+fn no_signal_goes_to_an_interrupted_waiter() {
+    let watchdog = watch();
     for flavour in FLAVOURS {
         // In the kernel a signal also wakes threads that are about to sleep, and does not count
         // them.
@@ -191,23 +184,17 @@ fn no_signal_goes_to_who_was_interrupted() {
                     stop.ask();
                 }
                 let wakeups = waiters.map(|waiter| waiter.join().unwrap());
-                wakeups
-                    .into_iter()
-                    .filter(|&wakeup| wakeup == Wakeup::Signalled)
-                    .count()
+                wakeups.into_iter().filter(|&wakeup| wakeup == Wakeup::Signalled).count()
             });
-            assert!(
-                signalled == 1 || in_kernel && signalled > 1,
-                "{flavour:?}: {signalled}"
-            );
+            assert!(signalled == 1 || in_kernel && signalled > 1, "{flavour:?}: {signalled}");
             watchdog.pat();
         }
     }
 }
 
 #[test]
-fn whoever_waits_for_a_semaphore_is_stopped() {
-    let watchdog = watch("whoever_waits_for_a_semaphore_is_stopped");
+fn a_semaphore_wait_is_ended() {
+    let watchdog = watch();
     for round in 0..ROUNDS {
         let semaphore = Semaphore::new(0);
         let stops = [(); 3].map(|()| Stop::default());
@@ -217,10 +204,7 @@ fn whoever_waits_for_a_semaphore_is_stopped() {
                 scope.spawn(|| {
                     while stop.goes_on() {
                         let deadline = Deadline::after(Duration::from_secs(100));
-                        if semaphore
-                            .wait_interruptible_by(Some(deadline), &stop.by)
-                            .is_ok()
-                        {
+                        if semaphore.wait_interruptible_by(Some(deadline), &stop.by).is_ok() {
                             taken.fetch_add(1, SeqCst);
                         }
                     }
@@ -257,8 +241,8 @@ fn is_stopped(wait: impl Fn(Deadline) -> bool + Sync) {
 
 /// Bringing a deadline forward ends any call that can time out.
 #[test]
-fn whoever_waits_with_a_deadline_is_stopped() {
-    let watchdog = watch("whoever_waits_with_a_deadline_is_stopped");
+fn a_wait_with_a_deadline_is_ended() {
+    let watchdog = watch();
     for flavour in FLAVOURS {
         for kind in [Kind::Normal, Kind::Recursive, Kind::ErrorChecking] {
             let mutex = PosixMutexOptions::new().flavour(flavour).kind(kind);
@@ -281,7 +265,7 @@ fn whoever_waits_with_a_deadline_is_stopped() {
         is_stopped(|never| lock.write(0, Some(&never)).is_ok());
         // SAFETY: locked above.
         unsafe { lock.unlock() }.unwrap();
-        assert!(lock.try_write(0).is_ok(), "nobody has left anything behind");
+        assert!(lock.try_write(0).is_ok(), "no thread has left anything behind");
         watchdog.pat();
     }
     let barrier = Barrier::new(2);
@@ -290,8 +274,8 @@ fn whoever_waits_with_a_deadline_is_stopped() {
     let semaphore = Semaphore::new(0);
     is_stopped(|never| semaphore.wait_until(never));
     let once = Once::new();
-    let run = begin_executing(&once, None);
-    is_stopped(|never| begin_executing(&once, Some(&never)).is_ok());
+    let run = once.begin_executing(None);
+    is_stopped(|never| once.begin_executing(Some(&never)).is_ok());
     drop(run);
-    assert!(begin_executing(&once, None).is_ok());
+    assert!(once.begin_executing(None).is_ok());
 }

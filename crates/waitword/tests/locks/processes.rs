@@ -1,11 +1,9 @@
 //! Process-shared mutexes and condvars between processes, some of which are killed while they wait.
 
 use super::*;
-use crate::support::memory::Mapping;
-use crate::support::processes::{Child, fork};
-use crate::support::watchdog::watch;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
+use waitword_testkit::{Child, Mapping, fork};
 
 /// In memory of all processes. All zeros, except for mutex and condvar.
 #[repr(C)]
@@ -75,25 +73,19 @@ fn shared_sorts() -> impl Iterator<Item = Sort> {
 }
 
 fn shared(mutex: Sort) -> Pairing {
-    Pairing {
-        mutex,
-        condvar: Scope::Shared,
-    }
+    Pairing { mutex, condvar: Scope::Shared }
 }
 
 #[test]
 fn two_processes_exclude_each_other() {
-    let watchdog = watch("two_processes_exclude_each_other");
-    with_every(shared_sorts(), &watchdog, |sort| {
+    with_every(shared_sorts(), |sort| {
         const TURNS: u64 = 2_000;
         let memory = Memory::new(shared(sort));
         let turns = || {
             for turn in 0..TURNS {
                 let mutex = &memory.pair().mutex;
                 let had = match turn % 4 {
-                    0 => mutex
-                        .lock_until(Deadline::after(Duration::from_secs(100)))
-                        .is_ok(),
+                    0 => mutex.lock_until(Deadline::after(Duration::from_secs(100))).is_ok(),
                     1 => mutex.try_lock(),
                     _ => false,
                 };
@@ -103,7 +95,6 @@ fn two_processes_exclude_each_other() {
                 memory.change((turn % 128) as u32);
                 unlock(mutex);
             }
-            0
         };
         let children = [(); 2].map(|()| fork(turns));
         turns();
@@ -117,10 +108,9 @@ fn two_processes_exclude_each_other() {
 /// It is killed while it sleeps, while it is woken, or after it has asked for the next turn; never
 /// while it holds the mutex, because it gives up before it gets it.
 #[test]
-fn a_waiter_that_is_killed_keeps_nobody_out() {
-    let watchdog = watch("a_waiter_that_is_killed_keeps_nobody_out");
+fn a_killed_waiter_keeps_no_thread_out() {
     let plain = shared_sorts().filter(|sort| !sort.is_pi() && sort.kind == Kind::Normal);
-    with_every(plain, &watchdog, |sort| {
+    with_every(plain, |sort| {
         const KILLS: usize = 12;
         let memory = Memory::new(shared(sort));
         let workers = [(); 2].map(|()| {
@@ -134,7 +124,6 @@ fn a_waiter_that_is_killed_keeps_nobody_out() {
                         unlock(mutex);
                     }
                 }
-                0
             })
         });
         for kill in 0..KILLS {
@@ -149,7 +138,6 @@ fn a_waiter_that_is_killed_keeps_nobody_out() {
                             memory.until_more(1);
                         }
                     }
-                    0
                 })
             });
             memory.until_more(20);
@@ -175,15 +163,13 @@ fn a_waiter_that_is_killed_keeps_nobody_out() {
 
 #[test]
 fn tokens_pass_between_processes() {
-    let watchdog = watch("tokens_pass_between_processes");
-    with_every(shared_sorts(), &watchdog, |sort| {
+    with_every(shared_sorts(), |sort| {
         const TOKENS: usize = 300;
         const TAKERS: usize = 3;
         let memory = Memory::new(shared(sort));
         let takers = [(); TAKERS].map(|()| {
             fork(|| {
                 (0..TOKENS).for_each(|_| memory.pair().take());
-                0
             })
         });
         let pair = memory.pair();
@@ -213,9 +199,8 @@ fn tokens_pass_between_processes() {
 /// Waiters that were moved behind a killed one are found by the next signal, at the latest.
 #[test]
 fn a_killed_waiter_does_not_stop_the_signals() {
-    let watchdog = watch("a_killed_waiter_does_not_stop_the_signals");
     let plain = shared_sorts().filter(|sort| !sort.is_pi() && sort.kind == Kind::Normal);
-    with_every(plain, &watchdog, |sort| {
+    with_every(plain, |sort| {
         let memory = Memory::new(shared(sort));
         for kill in 0..8 {
             let pair = memory.pair();
@@ -225,7 +210,6 @@ fn a_killed_waiter_does_not_stop_the_signals() {
             unlock(&pair.mutex);
             let waiter = || {
                 memory.pair().take();
-                0
             };
             let victim = fork(waiter);
             pair.until_waiting(1);

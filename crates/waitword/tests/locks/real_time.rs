@@ -2,15 +2,14 @@
 //! and scope. (For what C programs observe: `crates/waitword-pthread/conformance/real_time.c`.)
 
 use super::*;
-use crate::support::sleep::SleepProbe;
-use crate::support::watchdog::watch;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::channel;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Barrier, Mutex, MutexGuard};
 use std::thread::{Scope as Threads, ScopedJoinHandle};
 use std::time::Duration;
 use waitword::spin;
+use waitword_testkit::SleepProbe;
 
 /// The priority of a thread that is not real-time.
 const ORDINARY: i32 = 0;
@@ -23,9 +22,7 @@ static TURN: Mutex<()> = Mutex::new(());
 /// Makes the calling thread a real-time thread, or an ordinary one. Returns whether that is
 /// permitted.
 fn set_priority(priority: i32) -> bool {
-    let parameter = libc::sched_param {
-        sched_priority: priority,
-    };
+    let parameter = libc::sched_param { sched_priority: priority };
     let policy = match priority {
         ORDINARY => libc::SCHED_OTHER,
         _ => libc::SCHED_FIFO,
@@ -113,12 +110,11 @@ fn order_of(mutex: &RawPosixMutex, priorities: &[i32], gives_back: GivesBack) ->
 const ARRIVALS: [i32; 6] = [ORDINARY, 5, 10, 20, 15, 7];
 const BY_PRIORITY: [i32; 6] = [20, 15, 10, 7, 5, ORDINARY];
 
-fn is_in_order(test: &'static str, gives_back: GivesBack) {
-    let watchdog = watch(test);
+fn is_in_order(gives_back: GivesBack) {
     let Some(_turn) = real_time_threads() else {
         return;
     };
-    with_every(every_sort(), &watchdog, |sort| {
+    with_every(every_sort(), |sort| {
         let mutex = sort.make();
         assert_eq!(order_of(&mutex, &ARRIVALS, gives_back), BY_PRIORITY);
         assert_eq!(mutex.destroy(), Ok(()), "{mutex:?}");
@@ -127,23 +123,22 @@ fn is_in_order(test: &'static str, gives_back: GivesBack) {
 
 #[test]
 fn an_unlock_serves_the_highest_priority() {
-    is_in_order("an_unlock_serves_the_highest_priority", unlock);
+    is_in_order(unlock);
 }
 
 #[test]
 fn a_fair_unlock_serves_the_highest_priority() {
-    is_in_order("a_fair_unlock_serves_the_highest_priority", unlock_fairly);
+    is_in_order(unlock_fairly);
 }
 
 #[test]
 fn a_bump_serves_the_highest_priority() {
-    let watchdog = watch("a_bump_serves_the_highest_priority");
     let Some(_turn) = real_time_threads() else {
         return;
     };
     // Other sorts cannot be given away by a bump, or go to a thread that the kernel chooses.
     let in_table = |sort: &Sort| sort.scope == Scope::Private && !sort.is_pi();
-    with_every(every_sort().filter(in_table), &watchdog, |sort| {
+    with_every(every_sort().filter(in_table), |sort| {
         let mutex = sort.make();
         let served = Served::default();
         mutex.lock();
@@ -167,12 +162,11 @@ fn a_bump_serves_the_highest_priority() {
 /// An ordinary thread that unlocks does not keep the mutex from a real-time thread by being faster.
 #[test]
 fn a_real_time_thread_is_handed_the_mutex() {
-    let watchdog = watch("a_real_time_thread_is_handed_the_mutex");
     let Some(_turn) = real_time_threads() else {
         return;
     };
     let in_table = |sort: &Sort| sort.scope == Scope::Private;
-    with_every(every_sort().filter(in_table), &watchdog, |sort| {
+    with_every(every_sort().filter(in_table), |sort| {
         let mutex = sort.make();
         let over = AtomicBool::new(false);
         mutex.lock();
@@ -199,18 +193,13 @@ fn a_real_time_thread_is_handed_the_mutex() {
 fn use_one_cpu() {
     let allowed = sched_getaffinity(None).unwrap();
     let mut one = CpuSet::new();
-    one.set(
-        (0..CpuSet::MAX_CPU)
-            .find(|&cpu| allowed.is_set(cpu))
-            .unwrap(),
-    );
+    one.set((0..CpuSet::MAX_CPU).find(|&cpu| allowed.is_set(cpu)).unwrap());
     sched_setaffinity(None, &one).unwrap();
 }
 
 /// The mutex is free, and reserved for an ordinary thread that was woken but gets no CPU.
 #[test]
 fn a_real_time_thread_takes_what_is_reserved_for_another() {
-    let watchdog = watch("a_real_time_thread_takes_what_is_reserved_for_another");
     let Some(_turn) = real_time_threads() else {
         return;
     };
@@ -220,7 +209,7 @@ fn a_real_time_thread_takes_what_is_reserved_for_another() {
     // 2 µs anyway.
     let budget = spin::budget();
     spin::set_budget(Duration::ZERO);
-    with_every(every_sort().filter(can_be_reserved), &watchdog, |sort| {
+    with_every(every_sort().filter(can_be_reserved), |sort| {
         // A waiter that loses its CPU for long on its way to sleep is handed the mutex. Then this
         // tries again.
         let reserved = (0..20).any(|_| take_what_is_reserved(sort));
@@ -240,19 +229,33 @@ fn take_what_is_reserved(sort: Sort) -> bool {
     };
     assert!(set_priority(DIRECTOR));
     mutex.lock();
+    let (is_there, may_start) = (&Barrier::new(2), &AtomicBool::new(false));
     let reserved = std::thread::scope(|threads| {
+        // It is made now: making a thread may wait for a lock of the kernel, and the ordinary
+        // thread would run meanwhile.
+        let high = threads.spawn(move || {
+            assert!(set_priority(DIRECTOR - 10));
+            is_there.wait();
+            while !may_start.load(SeqCst) {
+                std::thread::park();
+            }
+            take(DIRECTOR - 10);
+        });
+        let start_high = || {
+            may_start.store(true, SeqCst);
+            high.thread().unpark();
+        };
+        is_there.wait();
         arrive(threads, ORDINARY, || take(ORDINARY));
         // From here on no ordinary thread runs until this one sleeps.
         unlock(&mutex);
         if !mutex.try_lock() {
+            start_high();
             return false;
         }
         unlock_fairly(&mutex);
         assert!(!mutex.is_locked());
-        let high = threads.spawn(|| {
-            assert!(set_priority(DIRECTOR - 10));
-            take(DIRECTOR - 10);
-        });
+        start_high();
         high.join().unwrap();
         true
     });
@@ -266,13 +269,12 @@ fn take_what_is_reserved(sort: Sort) -> bool {
 /// Real-time threads that are moved from a condvar, and one that waits for the mutex, too.
 #[test]
 fn moved_waiters_are_served_by_priority() {
-    let watchdog = watch("moved_waiters_are_served_by_priority");
     let Some(_turn) = real_time_threads() else {
         return;
     };
     let in_table =
         |pairing: &Pairing| pairing.is_in_table() && pairing.mutex.scope == Scope::Private;
-    with_every(every_pairing().filter(in_table), &watchdog, |pairing| {
+    with_every(every_pairing().filter(in_table), |pairing| {
         let pair = pairing.make();
         let served = Served::default();
         std::thread::scope(|threads| {

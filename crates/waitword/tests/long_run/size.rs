@@ -51,12 +51,7 @@ impl Size {
             (after > before + slack).then(|| format!("{what}: {before}, then {after}"))
         };
         [
-            (
-                "resident KiB",
-                self.resident_kib,
-                later.resident_kib,
-                SLACK_KIB,
-            ),
+            ("resident KiB", self.resident_kib, later.resident_kib, SLACK_KIB),
             ("mappings", self.mappings, later.mappings, SLACK_MAPPINGS),
             ("buckets", self.buckets, later.buckets, 0),
             (
@@ -65,12 +60,7 @@ impl Size {
                 later.table_and_parkers_bytes,
                 0,
             ),
-            (
-                "slots of the kernel's hash",
-                self.kernel_hash_slots,
-                later.kernel_hash_slots,
-                0,
-            ),
+            ("slots of the kernel's hash", self.kernel_hash_slots, later.kernel_hash_slots, 0),
             // No team runs, neither then nor now.
             ("waiters", 0, later.waiters, 0),
             ("counted", 0, later.counted, 0),

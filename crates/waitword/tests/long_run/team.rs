@@ -97,10 +97,7 @@ impl Ground {
             let _ = madvise(start, PAGES * PAGE, Advice::LinuxNoHugepage);
             start
         };
-        Self {
-            start: start.cast(),
-            used: AtomicUsize::new(0),
-        }
+        Self { start: start.cast(), used: AtomicUsize::new(0) }
     }
 
     /// `size` threads use a new set of objects. Returns how many operations they made.
@@ -124,9 +121,7 @@ impl Ground {
                     builder.spawn_scoped(scope, work(member)).expect("a thread")
                 })
                 .collect();
-            let done = members
-                .into_iter()
-                .map(|member| member.join().expect("no panic"));
+            let done = members.into_iter().map(|member| member.join().expect("no panic"));
             done.sum()
         });
         match leak {
@@ -166,9 +161,7 @@ fn leave_a_mapping(number: u64) {
 fn leave_a_waiter() {
     static FOR_EVER: AtomicU32 = AtomicU32::new(0);
     let builder = Builder::new().stack_size(64 << 10);
-    builder
-        .spawn(|| while Futex::private(&FOR_EVER).wait(0).is_ok() {})
-        .expect("a thread");
+    builder.spawn(|| while Futex::private(&FOR_EVER).wait(0).is_ok() {}).expect("a thread");
 }
 
 /// A member of a team, and how many operations it has made.
@@ -180,11 +173,7 @@ struct Member<'a> {
 
 impl<'a> Member<'a> {
     fn new(objects: &'a Objects, number: u32) -> Self {
-        Self {
-            objects,
-            number,
-            operations: Cell::new(0),
-        }
+        Self { objects, number, operations: Cell::new(0) }
     }
 
     fn count(&self, operations: u64) {

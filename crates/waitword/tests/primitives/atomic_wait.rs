@@ -1,7 +1,5 @@
 //! Wait and notify on the standard atomics.
 
-use crate::support::crew::Crew;
-use crate::support::watchdog::watch;
 use crate::{answer, far, soon};
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -10,6 +8,7 @@ use std::sync::atomic::{
 };
 use std::time::Duration;
 use waitword::{AtomicWait, Futex};
+use waitword_testkit::{Crew, watch};
 
 /// Waits until the atomic no longer holds `old`. A notification announces `new`.
 macro_rules! hand_over {
@@ -35,7 +34,7 @@ macro_rules! hand_over {
 
 #[test]
 fn every_kind_of_atomic() {
-    let _watchdog = watch("every_kind_of_atomic");
+    let _watchdog = watch();
     let pointer = std::ptr::without_provenance_mut;
     for _ in 0..50 {
         hand_over! {
@@ -60,14 +59,9 @@ fn every_kind_of_atomic() {
 /// wake.
 #[test]
 fn a_notification_without_a_change_ends_nothing() {
-    let _watchdog = watch("a_notification_without_a_change_ends_nothing");
     let mut crew = Crew::new(2);
     let word = Arc::new(AtomicU16::new(7));
-    for worker in 0..2 {
-        let word = word.clone();
-        crew.order(worker, 1, move || Ok(word.wait(7).into()));
-        assert_eq!(crew.settle(), []);
-    }
+    crew.line_up(0..2, 1, &word, move |word| Ok(word.wait(7).into()));
     for _ in 0..20 {
         word.notify_one();
         word.notify_all();
@@ -88,15 +82,10 @@ fn a_notification_without_a_change_ends_nothing() {
 }
 
 #[test]
-fn notify_one_wakes_the_one_who_came_first() {
-    let _watchdog = watch("notify_one_wakes_the_one_who_came_first");
+fn notify_one_wakes_the_first_waiter() {
     let mut crew = Crew::new(3);
     let flag = Arc::new(AtomicBool::new(false));
-    for worker in 0..3 {
-        let flag = flag.clone();
-        crew.order(worker, 1, move || answer(flag.wait(false)));
-        assert_eq!(crew.settle(), []);
-    }
+    crew.line_up(0..3, 1, &flag, move |flag| answer(flag.wait(false)));
     flag.store(true, SeqCst);
     for worker in 0..3 {
         flag.notify_one();
@@ -108,7 +97,7 @@ fn notify_one_wakes_the_one_who_came_first() {
 /// implementations.
 #[test]
 fn in_turns() {
-    let _watchdog = watch("atomic wait: in_turns");
+    let _watchdog = watch();
     let turn = AtomicU8::new(0);
     std::thread::scope(|threads| {
         for mine in 0..2 {

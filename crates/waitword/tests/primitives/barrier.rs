@@ -1,12 +1,11 @@
 //! The barrier by itself.
 
-use crate::support::crew::Crew;
-use crate::support::watchdog::watch;
 use crate::{SCOPES, answer, entries, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::{Barrier, CountError, Scope};
+use waitword_testkit::{Crew, watch};
 
 #[test]
 fn counts_that_cannot_be() {
@@ -48,7 +47,7 @@ fn rounds(scope: Scope, count: u32, rounds: u32) {
 
 #[test]
 fn many_rounds_of_some_and_some_of_many() {
-    let _watchdog = watch("many_rounds_of_some_and_some_of_many");
+    let _watchdog = watch();
     for scope in SCOPES {
         rounds(scope, 2, 3000);
         rounds(scope, 3, 1000);
@@ -58,35 +57,39 @@ fn many_rounds_of_some_and_some_of_many() {
 }
 
 /// More threads than the barrier is for: always its number of threads pass together, and one of
-/// them leads.
+/// them leads. Rounds follow each other at once: a thread that is just waking up from one must not
+/// fall asleep in the next.
+fn more_threads(scope: Scope, count: u32, threads: usize, rounds: usize) {
+    let barrier = Barrier::with_scope(count, scope);
+    let (passed, led) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while led.load(SeqCst) < rounds {
+                    // In the end there may be too few left.
+                    if let Some(result) = barrier.wait_for(Duration::from_millis(20)) {
+                        passed.fetch_add(1, SeqCst);
+                        led.fetch_add(result.is_leader().into(), SeqCst);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(passed.load(SeqCst), count as usize * led.load(SeqCst));
+    assert!(barrier.destroy());
+}
+
 #[test]
 fn more_threads_than_it_is_for() {
-    let _watchdog = watch("more_threads_than_it_is_for");
-    const ROUNDS: usize = 800;
+    let _watchdog = watch();
     for scope in SCOPES {
-        let barrier = Barrier::with_scope(3, scope);
-        let (passed, led) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        std::thread::scope(|threads| {
-            for _ in 0..7 {
-                threads.spawn(|| {
-                    while led.load(SeqCst) < ROUNDS {
-                        // In the end there may be too few left.
-                        if let Some(result) = barrier.wait_for(Duration::from_millis(20)) {
-                            passed.fetch_add(1, SeqCst);
-                            led.fetch_add(result.is_leader().into(), SeqCst);
-                        }
-                    }
-                });
-            }
-        });
-        assert_eq!(passed.load(SeqCst), 3 * led.load(SeqCst));
-        assert!(barrier.destroy());
+        more_threads(scope, 3, 7, 800);
+        (0..50).for_each(|_| more_threads(scope, 2, 4, 40));
     }
 }
 
 #[test]
 fn a_timeout_takes_the_arrival_back() {
-    let _watchdog = watch("a_timeout_takes_the_arrival_back");
     let mut crew = Crew::new(1);
     for scope in SCOPES {
         let barrier = Arc::new(Barrier::with_scope(2, scope));
@@ -94,11 +97,11 @@ fn a_timeout_takes_the_arrival_back() {
         assert_eq!(barrier.wait_until(deadline), None);
         assert!(deadline.has_passed(), "woken early");
         assert_eq!(barrier.wait_for(Duration::ZERO), None);
-        assert!(barrier.destroy(), "nobody has arrived");
+        assert!(barrier.destroy(), "no thread has arrived");
         let other = barrier.clone();
         crew.order(0, entries(scope), move || answer(other.wait().is_leader()));
         assert_eq!(crew.settle(), []);
-        assert!(!barrier.destroy(), "somebody waits");
+        assert!(!barrier.destroy(), "a thread waits");
         assert!(barrier.wait().is_leader());
         assert_eq!(crew.settle_with(0), [(0, Ok(0))]);
     }
@@ -107,7 +110,7 @@ fn a_timeout_takes_the_arrival_back() {
 /// Impatient threads come and go. A thread that passes does so together with another.
 #[test]
 fn impatient_crowd() {
-    let _watchdog = watch("impatient_crowd");
+    let _watchdog = watch();
     for scope in SCOPES {
         let barrier = Barrier::with_scope(2, scope);
         let (led, followed) = (AtomicUsize::new(0), AtomicUsize::new(0));

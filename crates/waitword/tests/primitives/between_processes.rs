@@ -1,13 +1,11 @@
 //! Primitives in memory that processes share; processes that are killed.
 
 use crate::far;
-use crate::support::memory::{Mapping, memory_file};
-use crate::support::processes::{Child, fork};
-use crate::support::watchdog::watch;
 use rustix::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::{AutoEvent, Barrier, Event, Latch, Scope, Semaphore, probe};
+use waitword_testkit::{Child, Mapping, child::Status, fork, memory_file, watch};
 
 /// All primitives, side by side, as processes that trust each other lay them out.
 #[repr(C)]
@@ -52,7 +50,7 @@ impl SharedFile {
     }
 
     /// Forks a process that maps the file again, and so at another address.
-    fn other_process(&self, body: impl FnOnce(&Everything) -> i32) -> Child {
+    fn other_process<S: Status>(&self, body: impl FnOnce(&Everything) -> S) -> Child {
         fork(|| {
             let there = Mapping::of_file(&self.file, LENGTH);
             assert_ne!(there.at::<u8>(0), self.here.at::<u8>(0));
@@ -64,7 +62,7 @@ impl SharedFile {
 
 #[test]
 fn each_of_them_in_another_process() {
-    let _watchdog = watch("each_of_them_in_another_process");
+    let _watchdog = watch();
     let shared = SharedFile::new(2);
     let here = shared.here();
     let child = shared.other_process(|there| {
@@ -91,7 +89,7 @@ fn each_of_them_in_another_process() {
 
 #[test]
 fn in_turns() {
-    let _watchdog = watch("between processes: in_turns");
+    let _watchdog = watch();
     const ROUNDS: usize = 2000;
     const PROCESSES: u32 = 3;
     let shared = SharedFile::new(PROCESSES);
@@ -106,12 +104,10 @@ fn in_turns() {
         all.latch.arrive_and_wait().unwrap();
         0
     };
-    let children: Vec<_> = (1..PROCESSES)
-        .map(|_| shared.other_process(take_part))
-        .collect();
+    let children: Vec<_> = (1..PROCESSES).map(|_| shared.other_process(take_part)).collect();
     assert_eq!(take_part(shared.here()), 0);
     for child in children {
-        assert_eq!(child.join(), 0);
+        child.succeeds();
     }
     assert!(shared.here().barrier.destroy());
 }
@@ -119,7 +115,7 @@ fn in_turns() {
 /// A waiter that is killed takes no token with it. It stays counted, which only costs a wake call.
 #[test]
 fn a_killed_waiter_takes_nothing_with_it() {
-    let _watchdog = watch("a_killed_waiter_takes_nothing_with_it");
+    let _watchdog = watch();
     let shared = SharedFile::new(2);
     let here = shared.here();
     let [killed, patient] = [(); 2].map(|()| {
@@ -127,7 +123,6 @@ fn a_killed_waiter_takes_nothing_with_it() {
             there.semaphore.wait();
             there.auto_event.wait();
             there.event.wait();
-            0
         });
         child.until_asleep();
         child
@@ -140,7 +135,7 @@ fn a_killed_waiter_takes_nothing_with_it() {
     here.auto_event.set();
     patient.until_asleep();
     here.event.set();
-    assert_eq!(patient.join(), 0);
+    patient.succeeds();
     for _ in 0..10 {
         here.semaphore.post().unwrap();
         assert!(here.semaphore.try_wait());
@@ -153,7 +148,7 @@ fn a_killed_waiter_takes_nothing_with_it() {
 /// taken. Each process counts a post before it posts, and a token after it has taken it.
 #[test]
 fn a_storm_of_kills() {
-    let _watchdog = watch("a_storm_of_kills");
+    let _watchdog = watch();
     let shared = SharedFile::new(2);
     let here = shared.here();
     for turn in 0..40 {
@@ -166,7 +161,6 @@ fn a_storm_of_kills() {
                             _ => there.semaphore.post().unwrap(),
                         }
                     }
-                    0
                 })
             })
             .collect();
@@ -175,10 +169,9 @@ fn a_storm_of_kills() {
         // Whatever they left, the processes that are alive continue.
         let child = shared.other_process(|there| {
             there.semaphore.wait();
-            0
         });
         here.semaphore.post().unwrap();
-        assert_eq!(child.join(), 0);
+        child.succeeds();
         while here.semaphore.try_wait() {}
     }
 }
@@ -187,7 +180,7 @@ fn a_storm_of_kills() {
 /// themselves.
 #[test]
 fn a_wake_call_that_never_comes() {
-    let _watchdog = watch("a_wake_call_that_never_comes");
+    let _watchdog = watch();
     let shared = SharedFile::new(2);
     let here = shared.here();
     // Each in a process of its own, asleep.
@@ -202,7 +195,7 @@ fn a_wake_call_that_never_comes() {
         waits.push(|all| all.semaphore.wait_interruptible(None).is_ok());
     }
     let children = waits.into_iter().map(|wait| {
-        let child = shared.other_process(move |there| i32::from(!wait(there)));
+        let child = shared.other_process(wait);
         child.until_asleep();
         child
     });
@@ -217,14 +210,11 @@ fn a_wake_call_that_never_comes() {
     change((&raw const here.event).cast(), 1);
     change((&raw const here.auto_event).cast(), 1);
     let one_arrival = 1 << 32;
-    change(
-        (&raw const here.barrier).cast(),
-        1u64.wrapping_sub(one_arrival),
-    );
+    change((&raw const here.barrier).cast(), 1u64.wrapping_sub(one_arrival));
     // SAFETY: a latch is one 32-bit word.
     let latch = unsafe { AtomicU32::from_ptr((&raw const here.latch).cast_mut().cast()) };
     latch.fetch_sub(2, SeqCst);
     for child in children {
-        assert_eq!(child.join(), 0);
+        child.succeeds();
     }
 }

@@ -1,16 +1,15 @@
 //! Events and latches by themselves.
 
-use crate::support::crew::Crew;
-use crate::support::watchdog::watch;
 use crate::{SCOPES, answer, entries, far, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::{AutoEvent, CountError, Event, Latch, Scope};
+use waitword_testkit::{Crew, watch};
 
 #[test]
 fn an_event_stays_set() {
-    let _watchdog = watch("an_event_stays_set");
+    let _watchdog = watch();
     for scope in SCOPES {
         let event = Event::with_scope(false, scope);
         assert!(!event.is_set());
@@ -28,19 +27,18 @@ fn an_event_stays_set() {
     }
 }
 
+/// The "pulse" of manual-reset events (Windows' `PulseEvent`, and `SetEvent` then `ResetEvent` in
+/// emulations by a bit and a condition variable): a thread that was just waking up found the event
+/// reset.
 #[test]
 fn a_set_releases_all_though_a_reset_follows_at_once() {
-    let _watchdog = watch("a_set_releases_all_though_a_reset_follows_at_once");
     let mut crew = Crew::new(5);
     for scope in SCOPES {
         let event = Arc::new(Event::with_scope(false, scope));
-        for _ in 0..20 {
-            for worker in 0..5 {
-                let event = event.clone();
-                crew.order(worker, entries(scope), move || {
-                    answer(event.wait_until(far()))
-                });
-            }
+        for _ in 0..50 {
+            crew.order_each(0..5, entries(scope), &event, move |event| {
+                answer(event.wait_until(far()))
+            });
             assert_eq!(crew.settle(), []);
             event.set();
             event.reset();
@@ -53,7 +51,6 @@ fn a_set_releases_all_though_a_reset_follows_at_once() {
 
 #[test]
 fn an_auto_event_lets_one_pass_a_set() {
-    let _watchdog = watch("an_auto_event_lets_one_pass_a_set");
     let mut crew = Crew::new(4);
     for scope in SCOPES {
         let event = Arc::new(AutoEvent::with_scope(false, scope));
@@ -69,13 +66,7 @@ fn an_auto_event_lets_one_pass_a_set() {
         event.reset();
         assert!(!event.try_wait());
         // Four threads wait.
-        for worker in 0..4 {
-            let event = event.clone();
-            crew.order(worker, entries(scope), move || {
-                answer(event.wait_until(far()))
-            });
-            assert_eq!(crew.settle(), []);
-        }
+        crew.line_up(0..4, entries(scope), &event, move |event| answer(event.wait_until(far())));
         event.set();
         assert_eq!(crew.settle(), [(0, Ok(1))]);
         // Three sets in a row release three threads, not one, and a reset does not hold them back.
@@ -91,7 +82,7 @@ fn an_auto_event_lets_one_pass_a_set() {
 /// As many passes as sets that were made while a thread waited for each.
 #[test]
 fn an_auto_event_in_a_crowd() {
-    let _watchdog = watch("an_auto_event_in_a_crowd");
+    let _watchdog = watch();
     const THREADS: usize = 6;
     const EACH: usize = 500;
     for scope in SCOPES {
@@ -122,13 +113,10 @@ fn an_auto_event_in_a_crowd() {
 /// Sets announce work, and may coincide. No work is forgotten.
 #[test]
 fn no_work_is_forgotten() {
-    let _watchdog = watch("no_work_is_forgotten");
+    let _watchdog = watch();
     const WORK: usize = 20_000;
     for scope in SCOPES {
-        let (auto, manual) = (
-            AutoEvent::with_scope(false, scope),
-            Event::with_scope(false, scope),
-        );
+        let (auto, manual) = (AutoEvent::with_scope(false, scope), Event::with_scope(false, scope));
         let (to_do, to_do_manual) = (AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|threads| {
             threads.spawn(|| {
@@ -158,20 +146,12 @@ fn no_work_is_forgotten() {
 
 #[test]
 fn a_latch_opens_once() {
-    let _watchdog = watch("a_latch_opens_once");
     let mut crew = Crew::new(3);
     for scope in SCOPES {
         let latch = Arc::new(Latch::with_scope(5, scope));
-        for worker in 0..2 {
-            let latch = latch.clone();
-            crew.order(worker, entries(scope), move || {
-                answer(latch.wait_until(far()))
-            });
-        }
+        crew.order_each(0..2, entries(scope), &latch, move |latch| answer(latch.wait_until(far())));
         let arriving = latch.clone();
-        crew.order(2, entries(scope), move || {
-            answer(arriving.arrive_and_wait().is_ok())
-        });
+        crew.order(2, entries(scope), move || answer(arriving.arrive_and_wait().is_ok()));
         assert_eq!(crew.settle(), []);
         assert_eq!(latch.count_down(5), Err(CountError::Underflow));
         assert_eq!(latch.count_down(u32::MAX), Err(CountError::Underflow));
@@ -195,7 +175,7 @@ fn a_latch_opens_once() {
 
 #[test]
 fn latches_in_a_crowd() {
-    let _watchdog = watch("latches_in_a_crowd");
+    let _watchdog = watch();
     for scope in SCOPES {
         for _ in 0..100 {
             crowd_at_a_latch(scope);

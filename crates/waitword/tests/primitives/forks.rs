@@ -1,23 +1,19 @@
 //! fork: what a child may expect of a copy whose waiters stayed behind in the parent.
 
-use crate::common::process::{BareThread, Way, expect_success, in_child};
-use crate::common::until;
-use crate::support::crew::Crew;
-use crate::support::watchdog::watch;
 use crate::{answer, entries, far};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::{Barrier, Event, Once, OnceState, Scope, Semaphore};
+use waitword_testkit::{BareThread, Child, Crew, Way, in_child, until, watch};
 
 const WRONG: i32 = 11;
 
 /// Like glibc's tst-once5: the thread that ran it does not exist in the child, which runs it again.
 /// The parent's copy continues.
 #[test]
-fn an_interrupted_once_begins_anew_in_the_child() {
-    let _watchdog = watch("an_interrupted_once_begins_anew_in_the_child");
+fn an_interrupted_once_begins_again_in_the_child() {
     let (once, may_end) = (Arc::new(Once::new()), Arc::new(AtomicBool::new(false)));
     let runner = {
         let (once, may_end) = (once.clone(), may_end.clone());
@@ -52,12 +48,12 @@ fn an_interrupted_once_begins_anew_in_the_child() {
                 let other = BareThread::start(move || {
                     let mut ran = false;
                     again.call_once(|| ran = true);
-                    i32::from(!ran)
+                    ran
                 });
                 other.join()
             });
         });
-        i32::from(!once.state().done())
+        once.state().done()
     });
     may_end.store(true, SeqCst);
     runner.join().unwrap();
@@ -69,7 +65,7 @@ fn an_interrupted_once_begins_anew_in_the_child() {
 /// meanwhile. How the first run ends does not affect the second.
 #[test]
 fn a_run_that_has_forked_leaves_another_s_alone() {
-    let _watchdog = watch("a_run_that_has_forked_leaves_another_s_alone");
+    let _watchdog = watch();
     let (once, begun, go_on) = (Once::new(), Semaphore::new(0), Semaphore::new(0));
     let shared: &'static _ = Box::leak(Box::new((once, begun, go_on)));
     let (once, begun, go_on) = shared;
@@ -86,7 +82,7 @@ fn a_run_that_has_forked_leaves_another_s_alone() {
                         go_on.wait();
                         ran = true;
                     });
-                    i32::from(!ran)
+                    ran
                 }));
                 begun.wait();
                 resume_unwind(Box::new(()));
@@ -106,7 +102,7 @@ fn a_run_that_has_forked_leaves_another_s_alone() {
         unsafe { libc::_exit(catch_unwind(check).is_err().into()) };
     }
     assert!(!unwound);
-    expect_success(child);
+    Child::new(child).succeeds();
     assert!(once.state().done());
 }
 
@@ -114,13 +110,9 @@ fn a_run_that_has_forked_leaves_another_s_alone() {
 /// but not enough.
 #[test]
 fn arrivals_of_the_parent_do_not_count_in_the_child() {
-    let _watchdog = watch("arrivals_of_the_parent_do_not_count_in_the_child");
     let mut crew = Crew::new(2);
     let barrier = Arc::new(Barrier::new(3));
-    for worker in 0..2 {
-        let barrier = barrier.clone();
-        crew.order(worker, 1, move || answer(barrier.wait().is_leader()));
-    }
+    crew.order_each(0..2, 1, &barrier, move |barrier| answer(barrier.wait().is_leader()));
     assert_eq!(crew.settle(), []);
     in_child(Way::Fork, || {
         if barrier.wait_for(Duration::from_millis(1)).is_some() {
@@ -147,16 +139,11 @@ fn arrivals_of_the_parent_do_not_count_in_the_child() {
 /// The waiters that the copy has counted cost no more than a check. Its value and its events work.
 #[test]
 fn waiters_of_the_parent_are_not_in_the_child() {
-    let _watchdog = watch("waiters_of_the_parent_are_not_in_the_child");
     let mut crew = Crew::new(2);
     let (semaphore, event) = (Arc::new(Semaphore::new(0)), Arc::new(Event::new()));
     let (a, b) = (semaphore.clone(), event.clone());
-    crew.order(0, entries(Scope::Private), move || {
-        answer(a.wait_until(far()))
-    });
-    crew.order(1, entries(Scope::Private), move || {
-        answer(b.wait_until(far()))
-    });
+    crew.order(0, entries(Scope::Private), move || answer(a.wait_until(far())));
+    crew.order(1, entries(Scope::Private), move || answer(b.wait_until(far())));
     assert_eq!(crew.settle(), []);
     for way in [Way::Fork, Way::RawClone] {
         in_child(way, || {
@@ -177,7 +164,6 @@ fn waiters_of_the_parent_are_not_in_the_child() {
             a.wait();
             c.store(1, SeqCst);
             b.set();
-            0
         });
         semaphore.post().unwrap();
         event.wait();

@@ -1,10 +1,9 @@
 //! Memory that is freed as soon as it may be: a later access crashes.
 
-use crate::support::memory::Mapping;
-use crate::support::watchdog::watch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use waitword::{AtomicWait, AutoEvent, Barrier, Event, Latch, Scope, Semaphore};
+use waitword_testkit::{Mapping, watch};
 
 /// A value in a page of its own, which can be taken away while threads still use it.
 struct Page<T> {
@@ -19,9 +18,7 @@ unsafe impl<T: Sync> Sync for Page<T> {}
 
 impl<T> Page<T> {
     fn new(value: T) -> Self {
-        let mapping = Mapping::anonymous(4096);
-        let page = mapping.at::<T>(0);
-        std::mem::forget(mapping);
+        let page = Mapping::anonymous(4096).leak().cast::<T>();
         // SAFETY: a new page.
         unsafe { page.write(value) };
         Self { page }
@@ -70,8 +67,8 @@ fn given_and_freed<T: Sync>(make: impl Fn() -> T, give: impl Fn(&T) + Sync, take
 }
 
 #[test]
-fn by_who_was_let_through() {
-    let _watchdog = watch("freed by_who_was_let_through");
+fn by_the_thread_that_was_let_through() {
+    let _watchdog = watch();
     for scope in crate::SCOPES {
         given_and_freed(
             || Semaphore::with_scope(0, scope),
@@ -79,11 +76,7 @@ fn by_who_was_let_through() {
             Semaphore::wait,
         );
         given_and_freed(|| Event::with_scope(false, scope), Event::set, Event::wait);
-        given_and_freed(
-            || AutoEvent::with_scope(false, scope),
-            AutoEvent::set,
-            AutoEvent::wait,
-        );
+        given_and_freed(|| AutoEvent::with_scope(false, scope), AutoEvent::set, AutoEvent::wait);
         given_and_freed(
             || Latch::with_scope(1, scope),
             |latch| latch.count_down(1).unwrap(),
@@ -104,10 +97,7 @@ fn by_who_was_let_through() {
 /// A barrier is freed as soon as the first thread has returned from it, whichever that is.
 fn barrier_freed_by_the_first(scope: Scope, threads: u32, turns: u32) {
     for _ in 0..turns {
-        let page = Arc::new((
-            Page::new(Barrier::with_scope(threads, scope)),
-            AtomicU32::new(0),
-        ));
+        let page = Arc::new((Page::new(Barrier::with_scope(threads, scope)), AtomicU32::new(0)));
         std::thread::scope(|scope_of_threads| {
             for _ in 0..threads {
                 let page = page.clone();
@@ -130,7 +120,7 @@ fn barrier_freed_by_the_first(scope: Scope, threads: u32, turns: u32) {
 
 #[test]
 fn by_the_first_through_a_barrier() {
-    let _watchdog = watch("freed by_the_first_through_a_barrier");
+    let _watchdog = watch();
     for scope in crate::SCOPES {
         barrier_freed_by_the_first(scope, 2, 1000);
         barrier_freed_by_the_first(scope, 8, 200);

@@ -1,22 +1,18 @@
 //! Bugs of other semaphores, barriers, events and the like, each as a test. (The models have some
 //! of them too, with every interleaving: `model/semaphore.rs`.)
 
-use crate::support::crew::Crew;
-use crate::support::watchdog::watch;
 use crate::{SCOPES, answer, entries, far};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
-use waitword::{AutoEvent, Barrier, Event, Once, Scope, Semaphore};
+use waitword::{AutoEvent, Barrier, Once, Scope, Semaphore};
+use waitword_testkit::{Crew, watch};
 
 /// Threads that wait on the semaphore, asleep.
 fn sleepers(crew: &mut Crew, count: usize, semaphore: &Arc<Semaphore>, scope: Scope) {
-    for worker in 0..count {
-        let semaphore = semaphore.clone();
-        crew.order(worker, entries(scope), move || {
-            answer(semaphore.wait_until(far()))
-        });
-    }
+    crew.order_each(0..count, entries(scope), semaphore, move |semaphore| {
+        answer(semaphore.wait_until(far()))
+    });
     assert_eq!(crew.settle(), []);
 }
 
@@ -29,7 +25,6 @@ fn all_are_back(crew: &Crew, count: usize) {
 /// posts in a row only the first woke a thread.
 #[test]
 fn llvm_46357_only_the_first_of_several_posts_wakes() {
-    let _watchdog = watch("llvm_46357");
     let mut crew = Crew::new(6);
     for scope in SCOPES {
         let semaphore = Arc::new(Semaphore::with_scope(0, scope));
@@ -47,7 +42,6 @@ fn llvm_46357_only_the_first_of_several_posts_wakes() {
 /// llvm #79265: `release(n)` woke one thread.
 #[test]
 fn llvm_79265_a_post_of_many_wakes_one() {
-    let _watchdog = watch("llvm_79265");
     let mut crew = Crew::new(6);
     for scope in SCOPES {
         let semaphore = Arc::new(Semaphore::with_scope(0, scope));
@@ -71,14 +65,11 @@ fn llvm_79265_a_post_of_many_wakes_one() {
 /// token.
 #[test]
 fn gcc_98033_a_worker_sleeps_beside_its_token() {
-    let _watchdog = watch("gcc_98033");
+    let _watchdog = watch();
     const WORKERS: usize = 4;
     const TASKS: usize = 4000;
     for scope in SCOPES {
-        let (tasks, results) = (
-            Semaphore::with_scope(0, scope),
-            Semaphore::with_scope(0, scope),
-        );
+        let (tasks, results) = (Semaphore::with_scope(0, scope), Semaphore::with_scope(0, scope));
         let taken = AtomicUsize::new(0);
         std::thread::scope(|threads| {
             for _ in 0..WORKERS {
@@ -111,7 +102,7 @@ fn gcc_98033_a_worker_sleeps_beside_its_token() {
 /// it. Here the memory becomes another semaphore at once; `freed.rs` unmaps it.
 #[test]
 fn glibc_12674_a_post_to_a_semaphore_that_is_gone() {
-    let _watchdog = watch("glibc_12674");
+    let _watchdog = watch();
     for scope in SCOPES {
         let start = Arc::new(Semaphore::with_scope(0, scope));
         for _ in 0..2000 {
@@ -139,7 +130,7 @@ fn glibc_12674_a_post_to_a_semaphore_that_is_gone() {
 /// late checkers would take for theirs. (`freed.rs` unmaps the memory.)
 #[test]
 fn glibc_13065_a_barrier_destroyed_by_the_first_through() {
-    let _watchdog = watch("glibc_13065");
+    let _watchdog = watch();
     for scope in SCOPES {
         for _ in 0..500 {
             let mut place = Barrier::with_scope(3, scope);
@@ -164,72 +155,16 @@ fn glibc_13065_a_barrier_destroyed_by_the_first_through() {
     }
 }
 
-/// Rounds that follow each other at once, by more threads than the barrier is for. A thread that is
-/// just waking up from one round must not fall asleep in the next.
-#[test]
-fn a_round_runs_into_the_next() {
-    let _watchdog = watch("a_round_runs_into_the_next");
-    for scope in SCOPES {
-        for _ in 0..50 {
-            let barrier = Barrier::with_scope(2, scope);
-            let (passed, led) = (AtomicUsize::new(0), AtomicUsize::new(0));
-            std::thread::scope(|threads| {
-                for _ in 0..4 {
-                    threads.spawn(|| {
-                        while led.load(SeqCst) < 40 {
-                            // In the end there may be a single thread left.
-                            if let Some(result) = barrier.wait_for(Duration::from_millis(20)) {
-                                passed.fetch_add(1, SeqCst);
-                                led.fetch_add(result.is_leader().into(), SeqCst);
-                            }
-                        }
-                    });
-                }
-            });
-            assert_eq!(passed.load(SeqCst), 2 * led.load(SeqCst));
-            assert!(barrier.destroy());
-        }
-    }
-}
-
-/// The "pulse" of manual-reset events (Windows' `PulseEvent`, and `SetEvent` then `ResetEvent` in
-/// emulations by a bit and a condition variable): a thread that was just waking up found the event
-/// reset.
-#[test]
-fn a_pulse_misses_nobody_who_waits() {
-    let _watchdog = watch("a_pulse_misses_nobody_who_waits");
-    let mut crew = Crew::new(4);
-    for scope in SCOPES {
-        let event = Arc::new(Event::with_scope(false, scope));
-        for _ in 0..50 {
-            for worker in 0..4 {
-                let event = event.clone();
-                crew.order(worker, entries(scope), move || {
-                    answer(event.wait_until(far()))
-                });
-            }
-            assert_eq!(crew.settle(), []);
-            event.set();
-            event.reset();
-            all_are_back(&crew, 4);
-        }
-    }
-}
-
 /// .NET's `AutoResetEvent`: "if two calls are too close together only one thread is released".
 #[test]
 fn dotnet_two_sets_too_close_together_release_one() {
-    let _watchdog = watch("dotnet_two_sets");
     let mut crew = Crew::new(5);
     for scope in SCOPES {
         let event = Arc::new(AutoEvent::with_scope(false, scope));
         for _ in 0..50 {
-            for worker in 0..5 {
-                let event = event.clone();
-                crew.order(worker, entries(scope), move || {
-                    answer(event.wait_until(far()))
-                });
-            }
+            crew.order_each(0..5, entries(scope), &event, move |event| {
+                answer(event.wait_until(far()))
+            });
             assert_eq!(crew.settle(), []);
             for _ in 0..5 {
                 event.set();
@@ -244,7 +179,6 @@ fn dotnet_two_sets_too_close_together_release_one() {
 /// call waited forever.
 #[test]
 fn glibc_18435_an_exception_leaves_once_in_progress() {
-    let _watchdog = watch("glibc_18435");
     let once = Arc::new(Once::new());
     let mut crew = Crew::new(1);
     let (begun, go_on) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
@@ -274,7 +208,7 @@ fn glibc_18435_an_exception_leaves_once_in_progress() {
 /// Deadlines that have passed, and distant ones: musl and others took both for "no deadline".
 #[test]
 fn deadlines_at_the_ends_of_time() {
-    let _watchdog = watch("deadlines_at_the_ends_of_time");
+    let _watchdog = watch();
     use waitword::{Clock, Deadline};
     for scope in SCOPES {
         let semaphore = Semaphore::with_scope(0, scope);

@@ -1,12 +1,11 @@
 //! Once by itself.
 
-use crate::support::crew::Crew;
-use crate::support::watchdog::watch;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::{Once, OnceState};
+use waitword_testkit::{Crew, watch};
 
 /// Whether the call was left by unwinding.
 fn unwinds(call: impl FnOnce()) -> bool {
@@ -66,7 +65,7 @@ fn an_execution_that_unwinds_has_not_begun() {
 
 #[test]
 fn all_wait_for_the_one() {
-    let _watchdog = watch("all_wait_for_the_one");
+    let _watchdog = watch();
     for round in 0..200 {
         let (once, times, done) = (Once::new(), AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|threads| {
@@ -90,8 +89,8 @@ fn all_wait_for_the_one() {
 
 /// Each waiter tries in its turn.
 #[test]
-fn those_who_wait_take_over_from_one_who_unwinds() {
-    let _watchdog = watch("those_who_wait_take_over_from_one_who_unwinds");
+fn a_waiter_takes_over_from_a_run_that_unwinds() {
+    let _watchdog = watch();
     for force in [false, true] {
         for _ in 0..50 {
             let (once, attempts) = (Once::new(), AtomicUsize::new(0));
@@ -121,7 +120,6 @@ fn those_who_wait_take_over_from_one_who_unwinds() {
 /// A thread that only waits may come before the thread that does it. Then it is the only sleeper.
 #[test]
 fn a_thread_that_only_waits_returns_when_it_has_been_done() {
-    let _watchdog = watch("a_thread_that_only_waits_returns_when_it_has_been_done");
     let mut crew = Crew::new(2);
     let ways: [fn(&Once); 2] = [|once| once.call_once(|| ()), |once| once.execute(|| ())];
     for does in ways {
@@ -153,7 +151,6 @@ fn a_thread_that_only_waits_returns_when_it_has_been_done() {
 /// Like std.
 #[test]
 fn a_wait_for_what_is_poisoned_panics_unless_it_is_forced() {
-    let _watchdog = watch("a_wait_for_what_is_poisoned_panics_unless_it_is_forced");
     let mut crew = Crew::new(2);
     let once = Arc::new(Once::new());
     let [waits, waits_on] = [(); 2].map(|()| once.clone());

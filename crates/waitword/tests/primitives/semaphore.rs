@@ -1,12 +1,11 @@
 //! The semaphore by itself: counts, limits, order, deadlines, many threads.
 
-use crate::support::crew::Crew;
-use crate::support::watchdog::watch;
 use crate::{SCOPES, answer, entries, far, soon};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, SystemTime};
 use waitword::{CountError, Deadline, Error, Scope, Semaphore};
+use waitword_testkit::{Crew, watch};
 
 #[test]
 fn counts_up_and_down() {
@@ -48,7 +47,7 @@ fn a_post_above_the_maximum_is_refused() {
 
 #[test]
 fn deadlines_on_both_clocks() {
-    let _watchdog = watch("semaphore: deadlines_on_both_clocks");
+    let _watchdog = watch();
     for scope in SCOPES {
         let semaphore = Semaphore::with_scope(0, scope);
         let wall_clock = || Deadline::at_system_time(SystemTime::now() + Duration::from_millis(2));
@@ -69,17 +68,12 @@ fn deadlines_on_both_clocks() {
 
 #[test]
 fn waiters_are_woken_in_order_of_arrival() {
-    let _watchdog = watch("waiters_are_woken_in_order_of_arrival");
     let mut crew = Crew::new(4);
     for scope in SCOPES {
         let semaphore = Arc::new(Semaphore::with_scope(0, scope));
-        for worker in 0..4 {
-            let semaphore = semaphore.clone();
-            crew.order(worker, entries(scope), move || {
-                answer(semaphore.wait_until(far()))
-            });
-            assert_eq!(crew.settle(), []);
-        }
+        crew.line_up(0..4, entries(scope), &semaphore, move |semaphore| {
+            answer(semaphore.wait_until(far()))
+        });
         semaphore.post().unwrap();
         assert_eq!(crew.settle(), [(0, Ok(1))]);
         semaphore.post_many(2).unwrap();
@@ -107,9 +101,7 @@ fn crowd(scope: Scope, impatient: bool) {
                         break;
                     }
                     mine += match impatient && (turn + taker) % 2 == 0 {
-                        true => semaphore
-                            .wait_for(Duration::from_micros(turn as u64 % 40))
-                            .into(),
+                        true => semaphore.wait_for(Duration::from_micros(turn as u64 % 40)).into(),
                         false => {
                             semaphore.wait();
                             1
@@ -140,7 +132,7 @@ fn crowd(scope: Scope, impatient: bool) {
 
 #[test]
 fn no_token_is_lost_in_a_crowd() {
-    let _watchdog = watch("no_token_is_lost_in_a_crowd");
+    let _watchdog = watch();
     for scope in SCOPES {
         for impatient in [false, true] {
             crowd(scope, impatient);
@@ -151,7 +143,7 @@ fn no_token_is_lost_in_a_crowd() {
 /// As a lock: at most this many threads inside.
 #[test]
 fn never_more_inside_than_the_value() {
-    let _watchdog = watch("never_more_inside_than_the_value");
+    let _watchdog = watch();
     for scope in SCOPES {
         let (semaphore, inside) = (Semaphore::with_scope(2, scope), AtomicUsize::new(0));
         std::thread::scope(|threads| {

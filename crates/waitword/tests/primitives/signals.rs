@@ -1,21 +1,17 @@
 //! Signal handlers: what ends a wait and what does not, and posts from handlers, wherever they have
 //! interrupted.
 
-use crate::common::{inside, install, signal, thread_number, until};
-use crate::support::crew::Crew;
-use crate::support::sleep::SleepProbe;
-use crate::support::watchdog::watch;
 use crate::{SCOPES, answer, entries, far};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::{AutoEvent, Barrier, Error, Event, Latch, Once, OnceState, Semaphore};
+use waitword_testkit::{Crew, SleepProbe, inside, install, signal, thread_number, until, watch};
 
 /// A handler does not end a wait, unless that is requested.
 #[test]
 fn handlers_end_no_wait() {
-    let _watchdog = watch("handlers_end_no_wait");
     let mut crew = Crew::new(6);
     for scope in SCOPES {
         let semaphore = Arc::new(Semaphore::with_scope(0, scope));
@@ -69,7 +65,6 @@ fn handlers_end_no_wait() {
 /// `sem_wait`: without SA_RESTART it ends with EINTR.
 #[test]
 fn an_interruptible_wait_is_interrupted() {
-    let _watchdog = watch("an_interruptible_wait_is_interrupted");
     let mut crew = Crew::new(2);
     for scope in SCOPES {
         let semaphore = Arc::new(Semaphore::with_scope(0, scope));
@@ -93,7 +88,7 @@ fn an_interruptible_wait_is_interrupted() {
 /// signal(7): with SA_RESTART `sem_wait` continues.
 #[test]
 fn sa_restart_goes_on() {
-    let _watchdog = watch("sa_restart_goes_on");
+    let _watchdog = watch();
     static HANDLED: AtomicUsize = AtomicUsize::new(0);
     extern "C" fn handler(_: i32) {
         HANDLED.fetch_add(1, SeqCst);
@@ -137,7 +132,6 @@ static LATCH: Latch = Latch::new(1);
 /// nevertheless.
 #[test]
 fn posts_from_a_handler_inside_a_bucket() {
-    let _watchdog = watch("posts_from_a_handler_inside_a_bucket");
     let mut crew = Crew::new(4);
     let waits: [fn() -> bool; 4] = [
         || SEMAPHORE.wait_until(far()),
@@ -164,7 +158,7 @@ fn posts_from_a_handler_inside_a_bucket() {
 /// A timer's handler posts again and again while its own thread posts and waits.
 #[test]
 fn a_storm_of_posts_from_a_handler() {
-    let _watchdog = watch("a_storm_of_posts_from_a_handler");
+    let _watchdog = watch();
     static TOKENS: Semaphore = Semaphore::new(0);
     static POSTED: AtomicUsize = AtomicUsize::new(0);
     extern "C" fn handler(_: i32) {

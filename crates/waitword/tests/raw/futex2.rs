@@ -1,15 +1,12 @@
 //! futex2, at every width: `futex_wait`, `futex_wake`, `futex_requeue`, `futex_waitv`, and our own
 //! `futex_wake_op`.
 
-#[path = "futex2_lists.rs"]
 mod lists;
-#[path = "futex2_single.rs"]
 mod single;
-#[path = "futex2_wake_op.rs"]
 mod wake_op;
 
-use crate::support::cases::{Calls, VALUE};
 use waitword::raw::{SIZE_U8, SIZE_U16, SIZE_U32, SIZE_U64};
+use waitword_testkit::cases::{Calls, VALUE};
 
 const SIZES: &[u32] = &[SIZE_U8, SIZE_U16, SIZE_U32, SIZE_U64];
 const OTHER: u64 = VALUE + 1;

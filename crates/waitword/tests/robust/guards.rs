@@ -1,17 +1,15 @@
 //! `RobustMutex` and its sections.
 
-use crate::support::memory::Mapping;
-use crate::support::processes::fork;
-use crate::support::watchdog::watch;
 use std::time::Duration;
 use waitword::{Clock, Deadline, RobustAccess, RobustError, RobustMutex, RobustProtocol};
+use waitword_testkit::{Mapping, child::die, fork, watch};
 
 const PROTOCOLS: [RobustProtocol; 2] = [RobustProtocol::None, RobustProtocol::Inherit];
 
 #[test]
 fn a_static_counts() {
     static COUNT: RobustMutex<u32> = RobustMutex::new(0);
-    let _watchdog = watch("a_static_counts");
+    let _watchdog = watch();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| (0..1000).for_each(|_| COUNT.with(|mut count| *count += 1).unwrap()));
@@ -22,7 +20,7 @@ fn a_static_counts() {
 
 #[test]
 fn a_section_excludes_and_says_so() {
-    let _watchdog = watch("a_section_excludes_and_says_so");
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
         let mutex = RobustMutex::with_protocol([1, 2], protocol);
         let ran = mutex.with(|mut pair| {
@@ -54,7 +52,7 @@ fn a_section_excludes_and_says_so() {
 
 #[test]
 fn a_panic_unlocks_and_is_no_death() {
-    let _watchdog = watch("a_panic_unlocks_and_is_no_death");
+    let _watchdog = watch();
     let mutex = RobustMutex::new(());
     std::thread::scope(|scope| {
         // Not `panic`: its message would be taken for a failure.
@@ -81,17 +79,15 @@ fn killed_in_a_section<T>(mutex: &RobustMutex<T>, change: impl Fn(&mut T)) {
     let child = fork(|| {
         let _ = mutex.with(|mut value| {
             change(&mut value);
-            // SAFETY: kills this process.
-            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+            die();
         });
-        0
     });
-    child.until_gone();
+    child.ended();
 }
 
 #[test]
 fn a_killed_process_is_reported_to_the_next() {
-    let _watchdog = watch("a_killed_process_is_reported_to_the_next");
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
         let memory = Mapping::anonymous(4096);
         let mutex = in_shared_memory(&memory, [0, 0], protocol);
@@ -112,7 +108,7 @@ fn a_killed_process_is_reported_to_the_next() {
 
 #[test]
 fn a_repair_that_panics_or_is_left_out_loses_the_mutex() {
-    let _watchdog = watch("a_repair_that_panics_or_is_left_out_loses_the_mutex");
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
         for panics in [false, true] {
             let memory = Mapping::anonymous(4096);
@@ -136,7 +132,7 @@ fn a_repair_that_panics_or_is_left_out_loses_the_mutex() {
 /// A child that is forked in a section has a copy of it, whose end does nothing.
 #[test]
 fn a_forked_childs_copy_of_a_section_does_nothing() {
-    let _watchdog = watch("a_forked_childs_copy_of_a_section_does_nothing");
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
         let memory = Mapping::anonymous(4096);
         let mutex = in_shared_memory(&memory, 0, protocol);

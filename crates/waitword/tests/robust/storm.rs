@@ -6,12 +6,11 @@
 //! it whole, or claimed by a killed process. Some of the mutexes are glibc's own, in the same
 //! threads' lists. The parent waits for everything with a limit, and kills.
 
-use crate::support::memory::Mapping;
-use crate::support::watchdog::{Watchdog, watch};
 use fastrand::Rng;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use waitword::{Deadline, RawRobustMutex, RobustError, RobustKind, RobustLocked, RobustProtocol};
+use waitword_testkit::{Child, Ended, Mapping, Watchdog, fork, watch};
 
 const CHILDREN: usize = 4;
 const MUTEXES: usize = 4;
@@ -166,51 +165,20 @@ impl Shared {
 fn in_10_ms() -> libc::timespec {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let until = now.unwrap_or_default() + Duration::from_millis(10);
-    libc::timespec {
-        tv_sec: until.as_secs() as libc::time_t,
-        tv_nsec: until.subsec_nanos().into(),
-    }
+    libc::timespec { tv_sec: until.as_secs() as libc::time_t, tv_nsec: until.subsec_nanos().into() }
 }
 
 /// A child that takes turns until it is stopped or killed.
-fn start(shared: &Shared, seed: u64) -> i32 {
-    // SAFETY: the child takes turns, which allocate nothing, and ends with `_exit`.
-    match unsafe { libc::fork() } {
-        -1 => panic!("fork: {}", std::io::Error::last_os_error()),
-        0 => {
-            let mut dice = Rng::with_seed(seed);
-            // SAFETY: plain system calls. A child must not outlive a test that hangs or was killed.
-            let me = unsafe {
-                libc::alarm(100);
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                libc::getpid() as u32
-            };
-            let mut fine = true;
-            while fine && shared.stop.load(SeqCst) == 0 {
-                fine = shared.turn(me, dice.u64(..));
-            }
-            // SAFETY: no cleanup of the copied process runs.
-            unsafe { libc::_exit(i32::from(!fine)) }
+fn start(shared: &Shared, seed: u64) -> Child {
+    fork(|| {
+        let mut dice = Rng::with_seed(seed);
+        let me = std::process::id();
+        let mut fine = true;
+        while fine && shared.stop.load(SeqCst) == 0 {
+            fine = shared.turn(me, dice.u64(..));
         }
-        id => id,
-    }
-}
-
-/// Waits for a child to end. Returns its status as in waitpid(2).
-#[track_caller]
-fn reap(child: i32) -> i32 {
-    let begin = Instant::now();
-    let mut status = 0;
-    // SAFETY: a child of ours, not yet reaped.
-    while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
-        if begin.elapsed() > LIMIT {
-            // SAFETY: as above.
-            unsafe { libc::kill(child, libc::SIGKILL) };
-            panic!("process {child} does not end");
-        }
-        std::thread::sleep(Duration::from_micros(50));
-    }
-    status
+        fine
+    })
 }
 
 fn storm(protocol: RobustProtocol, with_glibcs: bool, kills: usize, watchdog: &Watchdog) {
@@ -236,7 +204,7 @@ fn storm(protocol: RobustProtocol, with_glibcs: bool, kills: usize, watchdog: &W
         &*address
     };
     let mut dice = Rng::with_seed(1);
-    let mut children: Vec<i32> = (0..CHILDREN).map(|_| start(shared, dice.u64(..))).collect();
+    let mut children: Vec<_> = (0..CHILDREN).map(|_| start(shared, dice.u64(..))).collect();
     for kill in 0..kills {
         watchdog.pat();
         // The survivors make progress. Then one more random moment.
@@ -244,29 +212,23 @@ fn storm(protocol: RobustProtocol, with_glibcs: bool, kills: usize, watchdog: &W
         while shared.turns.load(SeqCst) < before + TURNS_BETWEEN {
             let complaint = shared.complaint.load(SeqCst);
             assert_eq!(complaint, 0, "a child complains in this line");
-            assert!(
-                begin.elapsed() < LIMIT,
-                "nothing gets done after {kill} kills"
-            );
+            assert!(begin.elapsed() < LIMIT, "nothing gets done after {kill} kills");
             std::thread::yield_now();
         }
         for _ in 0..dice.u32(0..2_000) {
             std::hint::spin_loop();
         }
         let index = dice.usize(0..CHILDREN);
-        // SAFETY: a child of ours, not yet reaped.
-        unsafe { libc::kill(children[index], libc::SIGKILL) };
-        let status = reap(children[index]);
+        let killed = children.swap_remove(index);
+        killed.signal(libc::SIGKILL);
+        let by_itself = killed.ended() != Ended::Killed(libc::SIGKILL);
         let complaint = shared.complaint.load(SeqCst);
-        assert!(
-            libc::WIFSIGNALED(status),
-            "a child has ended by itself: line {complaint}"
-        );
-        children[index] = start(shared, dice.u64(..));
+        assert!(!by_itself, "a child has ended by itself: line {complaint}");
+        children.push(start(shared, dice.u64(..)));
     }
     shared.stop.store(1, SeqCst);
     for child in children {
-        assert_eq!(reap(child), 0, "line {}", shared.complaint.load(SeqCst));
+        assert_eq!(child.join(), 0, "line {}", shared.complaint.load(SeqCst));
     }
     // What the last dead processes have left.
     for data in &shared.data {
@@ -285,19 +247,19 @@ const KILLS: usize = 100;
 
 #[test]
 fn of_ours() {
-    storm(RobustProtocol::None, false, KILLS, &watch("of_ours"));
+    storm(RobustProtocol::None, false, KILLS, &watch());
 }
 
 #[test]
 fn of_ours_with_inheritance() {
-    let watchdog = watch("of_ours_with_inheritance");
+    let watchdog = watch();
     storm(RobustProtocol::Inherit, false, KILLS, &watchdog);
 }
 
 /// Every second mutex is glibc's.
 #[test]
 fn of_ours_and_glibcs() {
-    let watchdog = watch("of_ours_and_glibcs");
+    let watchdog = watch();
     storm(RobustProtocol::None, true, KILLS, &watchdog);
     storm(RobustProtocol::Inherit, true, KILLS, &watchdog);
 }

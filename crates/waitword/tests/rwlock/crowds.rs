@@ -2,7 +2,6 @@
 //! under the lock.
 
 use super::KINDS;
-use crate::support::watchdog;
 use fastrand::Rng;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
@@ -12,6 +11,7 @@ use waitword::lock_api::{
     RawRwLockUpgradeTimed as _,
 };
 use waitword::{Preference, RawRwLock, Scope};
+use waitword_testkit::watch;
 
 fn moment(dice: &mut Rng) -> Duration {
     Duration::from_micros(dice.u64(0..300))
@@ -202,7 +202,7 @@ fn crowd(preference: Preference, scope: Scope, writes: u64, seed: u64) {
 
 #[test]
 fn a_writer_is_alone_in_every_crowd() {
-    let watchdog = watchdog::watch("a_writer_is_alone_in_every_crowd");
+    let watchdog = watch();
     for (preference, scope) in KINDS {
         for (seed, writes) in [2, 50, 400].into_iter().enumerate() {
             crowd(preference, scope, writes, seed as u64);

@@ -2,32 +2,21 @@
 //! of their unlock. The memory is unmapped, so a late access is a fault.
 
 use super::KINDS;
-use crate::support::watchdog;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::SeqCst};
 use waitword::lock_api::RawRwLock as _;
 use waitword::{Preference, RawRwLock, Scope};
+use waitword_testkit::{Mapping, watch};
 
 const PAGE: usize = 4096;
 const THREADS: usize = 3;
 
 /// A lock alone in a page.
 fn make(preference: Preference, scope: Scope) -> *mut RawRwLock {
-    // SAFETY: a new mapping, at an address that the kernel chooses; large enough and aligned.
-    unsafe {
-        let page = libc::mmap(
-            std::ptr::null_mut(),
-            PAGE,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        );
-        assert_ne!(page, libc::MAP_FAILED);
-        let lock = page.cast::<RawRwLock>();
-        lock.write(RawRwLock::with(preference, scope));
-        lock
-    }
+    let lock = Mapping::private(PAGE).leak().cast::<RawRwLock>();
+    // SAFETY: a new page: large enough and aligned.
+    unsafe { lock.write(RawRwLock::with(preference, scope)) };
+    lock
 }
 
 /// Each thread takes the lock once; the last to take it frees it.
@@ -84,12 +73,10 @@ fn last_one_frees(
 }
 
 #[test]
-fn a_lock_may_be_freed_by_whoever_has_it_last() {
-    let watchdog = watchdog::watch("a_lock_may_be_freed_by_whoever_has_it_last");
+fn the_last_holder_may_free_the_lock() {
+    let watchdog = watch();
     for (preference, scope) in KINDS {
-        last_one_frees(preference, scope, 3000, |round, thread| {
-            (round + thread) % 2 == 0
-        });
+        last_one_frees(preference, scope, 3000, |round, thread| (round + thread) % 2 == 0);
         watchdog.pat();
         last_one_frees(preference, scope, 3000, |_, thread| thread == 0);
         watchdog.pat();

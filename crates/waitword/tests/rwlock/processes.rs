@@ -1,13 +1,10 @@
 //! Several processes, some of which are killed while they wait; and forked children.
 
-use crate::common::process::{Way, in_child};
-use crate::support::memory::Mapping;
-use crate::support::processes::{Child, fork};
-use crate::support::watchdog;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::lock_api::RawRwLock as _;
 use waitword::{Deadline, Preference, RawRwLock, Scope};
+use waitword_testkit::{Child, Mapping, Way, fork, in_child, watch};
 
 const PREFERENCES: [Preference; 2] = [Preference::Reader, Preference::Writer];
 
@@ -19,9 +16,7 @@ impl Shared {
         let mapping = Mapping::anonymous(4096);
         // SAFETY: inside the mapping, aligned, and used as this only.
         unsafe {
-            mapping
-                .at::<RawRwLock>(0)
-                .write(RawRwLock::with(preference, Scope::Shared));
+            mapping.at::<RawRwLock>(0).write(RawRwLock::with(preference, Scope::Shared));
         }
         Self(mapping)
     }
@@ -60,7 +55,7 @@ impl Shared {
 
 #[test]
 fn processes_exclude_each_other() {
-    let watchdog = watchdog::watch("processes_exclude_each_other");
+    let watchdog = watch();
     const WRITES: u64 = 2000;
     for preference in PREFERENCES {
         let shared = Shared::new(preference);
@@ -73,11 +68,10 @@ fn processes_exclude_each_other() {
                         shared.read();
                     }
                 }
-                0
             })
         });
         for child in children {
-            assert_eq!(child.join(), 0);
+            child.succeeds();
         }
         assert_eq!(shared.read(), 3 * WRITES);
         watchdog.pat();
@@ -86,8 +80,8 @@ fn processes_exclude_each_other() {
 
 /// The bits that a killed process has set stop no other process.
 #[test]
-fn who_is_killed_while_it_waits_leaves_no_trace_that_matters() {
-    let watchdog = watchdog::watch("who_is_killed_while_it_waits_leaves_no_trace_that_matters");
+fn a_killed_waiter_leaves_no_trace_that_matters() {
+    let watchdog = watch();
     for preference in PREFERENCES {
         for killed_writes in [true, false] {
             for held_for_writing in [true, false] {
@@ -108,7 +102,6 @@ fn who_is_killed_while_it_waits_leaves_no_trace_that_matters() {
                         } else {
                             shared.read();
                         }
-                        0
                     })
                 });
                 killed.until_asleep();
@@ -119,14 +112,13 @@ fn who_is_killed_while_it_waits_leaves_no_trace_that_matters() {
                     // A reader comes in while another reads: there is no waiting writer any more.
                     let reader = fork(|| {
                         shared.read();
-                        0
                     });
-                    assert_eq!(reader.join(), 0);
+                    reader.succeeds();
                     shared.unlock();
                     shared.write();
                 } else {
                     shared.unlock();
-                    assert_eq!(other.join(), 0);
+                    other.succeeds();
                 }
                 shared.read();
                 shared.write();
@@ -139,15 +131,15 @@ fn who_is_killed_while_it_waits_leaves_no_trace_that_matters() {
 /// A storm: children wait in all ways, and are killed at random moments, except while they hold the
 /// lock. It is held most of the time, so most of them are killed while they wait.
 #[test]
-fn a_storm_of_kills_stops_nobody() {
-    let watchdog = watchdog::watch("a_storm_of_kills_stops_nobody");
+fn a_storm_of_kills_stops_no_process() {
+    let watchdog = watch();
     for preference in PREFERENCES {
         let shared = Shared::new(preference);
         for round in 0..40u64 {
             shared.lock().lock_exclusive();
             let victims: [Child; 3] = std::array::from_fn(|index| {
                 let shared = &shared;
-                fork(move || {
+                fork(move || -> i32 {
                     let deadline = (index == 2).then(|| Deadline::after(Duration::from_millis(2)));
                     let _ = match index {
                         0 => shared.lock().read(0, None),
@@ -173,7 +165,7 @@ fn a_storm_of_kills_stops_nobody() {
 /// A child has a copy of the lock, with the bits of threads that do not exist in it.
 #[test]
 fn a_forked_child_goes_on_with_its_copy() {
-    let watchdog = watchdog::watch("a_forked_child_goes_on_with_its_copy");
+    let watchdog = watch();
     for preference in PREFERENCES {
         let lock: &RawRwLock = Box::leak(Box::new(RawRwLock::with(preference, Scope::Private)));
         lock.lock_exclusive();
@@ -187,7 +179,7 @@ fn a_forked_child_goes_on_with_its_copy() {
                 unsafe { lock.unlock() }.expect("held");
             })
         });
-        crate::common::until_waiting(lock, 2);
+        waitword_testkit::until_waiting(lock, 2);
         // This thread holds it, and so does the child's only thread.
         in_child(Way::RawClone, || {
             // SAFETY: taken above.
@@ -204,7 +196,7 @@ fn a_forked_child_goes_on_with_its_copy() {
                 // SAFETY: taken just now.
                 unsafe { lock.unlock_exclusive() };
             }
-            i32::from(!lock.is_idle())
+            lock.is_idle()
         });
         // SAFETY: taken above.
         unsafe { lock.unlock_exclusive() };

@@ -1,11 +1,11 @@
 //! No thread starves, and recursive reading continues, however many threads wait.
 
 use super::KINDS;
-use crate::support::watchdog;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::lock_api::{RawRwLock as _, RawRwLockRecursive as _};
 use waitword::{Preference, RawRwLock, Scope};
+use waitword_testkit::watch;
 
 fn linger(microseconds: u64) {
     std::thread::sleep(Duration::from_micros(microseconds));
@@ -31,7 +31,7 @@ fn beside(threads: usize, crowd: impl Fn(usize) + Sync, one: impl FnOnce()) {
 /// There is always a reader inside, as long as nothing keeps the next one out.
 #[test]
 fn a_writer_is_not_starved_by_readers() {
-    let watchdog = watchdog::watch("a_writer_is_not_starved_by_readers");
+    let watchdog = watch();
     for (preference, scope) in KINDS {
         let lock = RawRwLock::with(preference, scope);
         let crowd = |thread| {
@@ -55,8 +55,8 @@ fn a_writer_is_not_starved_by_readers() {
 /// readers than CPUs. The writer waited for visible readers that had lost their CPUs to readers
 /// that came in through the word: for at least one round of the scheduler.
 #[test]
-fn a_writer_is_not_starved_by_fast_readers() {
-    let watchdog = watchdog::watch("a_writer_is_not_starved_by_fast_readers");
+fn a_writer_is_not_starved_by_visible_readers() {
+    let watchdog = watch();
     for preference in [Preference::Reader, Preference::Writer] {
         let lock = RawRwLock::with(preference, Scope::Private);
         let crowd = |_| {
@@ -78,7 +78,7 @@ fn a_writer_is_not_starved_by_fast_readers() {
 
 #[test]
 fn a_reader_is_not_starved_by_writers() {
-    let watchdog = watchdog::watch("a_reader_is_not_starved_by_writers");
+    let watchdog = watch();
     for (preference, scope) in KINDS {
         let lock = RawRwLock::with(preference, scope);
         let crowd = |_| {
@@ -101,7 +101,7 @@ fn a_reader_is_not_starved_by_writers() {
 /// Each reader reads again while it reads, while writers take their turn whenever they can.
 #[test]
 fn reading_again_while_one_reads_never_deadlocks() {
-    let watchdog = watchdog::watch("reading_again_while_one_reads_never_deadlocks");
+    let watchdog = watch();
     for (preference, scope) in KINDS {
         let lock = RawRwLock::with(preference, scope);
         let crowd = |thread| {
@@ -143,7 +143,7 @@ fn read_again(lock: &RawRwLock, preference: Preference) {
 /// read, as with glibc's lock.
 #[test]
 fn a_reader_may_wait_for_another_thread_to_read() {
-    let watchdog = watchdog::watch("a_reader_may_wait_for_another_thread_to_read");
+    let watchdog = watch();
     for scope in [Scope::Private, Scope::Shared] {
         let lock = RawRwLock::with(Preference::Reader, scope);
         let writes = AtomicU64::new(0);

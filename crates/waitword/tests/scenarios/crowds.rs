@@ -2,12 +2,11 @@
 //! the number of threads on each, how many of these are let through one by one before the rest are
 //! let through at once, and whether all have time to fall asleep.
 
-use crate::support::atomic::Atomic;
-use crate::support::watchdog::watch;
-use crate::{for_every_width, futex, scopes};
+use crate::{futex, scopes};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::{Error, Scope};
+use waitword_testkit::{Atomic, for_every_width, watch};
 
 /// See the module documentation.
 struct Scenario {
@@ -99,12 +98,7 @@ fn run<A: Atomic>(scenario: &Scenario) {
                 }
             });
             for turnstile in &turnstiles {
-                assert_eq!(
-                    turnstile.passed.load(SeqCst),
-                    scenario.waiters,
-                    "{}",
-                    scenario.name
-                );
+                assert_eq!(turnstile.passed.load(SeqCst), scenario.waiters, "{}", scenario.name);
             }
         }
     }
@@ -115,7 +109,7 @@ macro_rules! scenarios {
         $one_by_one:literal one by one, $delay:literal ms;)*) => {$(
         #[test]
         fn $name() {
-            let _watchdog = watch(stringify!($name));
+            let _watchdog = watch();
             let scenario = Scenario {
                 name: stringify!($name),
                 repeats: $repeats,

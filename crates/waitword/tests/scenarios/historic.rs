@@ -1,15 +1,12 @@
 //! Bugs of other futexes, or of what is built on them, each as a test: those that show in a single,
 //! ordered run.
 
-use crate::support::Answer;
-use crate::support::atomic::Atomic;
-use crate::support::crew::Crew;
-use crate::support::watchdog::watch;
-use crate::{for_every_width, futex, scopes};
+use crate::{futex, scopes};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::{Deadline, Error, Futex, Mask, Scope, WaitOptions};
+use waitword_testkit::{Answer, Atomic, Crew, for_every_width, watch};
 
 fn answer_of(waited: Result<(), Error>) -> Answer {
     waited.map(|()| 0).map_err(Error::raw_os_error)
@@ -27,13 +24,9 @@ fn entries(scope: Scope) -> usize {
 
 /// Makes each of these threads wait on the word, which holds 0, in this order.
 fn all_wait<A: Atomic>(crew: &mut Crew, threads: usize, word: &Arc<A>, scope: Scope) {
-    for worker in 0..threads {
-        let word = word.clone();
-        crew.order(worker, entries(scope), move || {
-            answer_of(futex(&*word, scope).wait(A::value(0)))
-        });
-        assert_eq!(crew.settle(), []);
-    }
+    crew.line_up(0..threads, entries(scope), word, move |word| {
+        answer_of(futex(word, scope).wait(A::value(0)))
+    });
 }
 
 fn woken(workers: std::ops::Range<usize>) -> Vec<(usize, Answer)> {
@@ -44,7 +37,7 @@ fn woken(workers: std::ops::Range<usize>) -> Vec<(usize, Answer)> {
 /// "all".
 #[test]
 fn serenity_23669_a_broadcast_wakes_one() {
-    let _watchdog = watch("serenity_23669_a_broadcast_wakes_one");
+    let _watchdog = watch();
     for_every_width!(a_broadcast_wakes_all());
 }
 
@@ -53,15 +46,9 @@ fn a_broadcast_wakes_all<A: Atomic>() {
     for scope in scopes::<A>() {
         let word = Arc::new(A::default());
         // The last ones are numbers that a conversion to 32 bits turns into 0, -1 or 1.
-        let everybody = [
-            usize::MAX,
-            i32::MAX as usize,
-            1 << 31,
-            u32::MAX as usize,
-            1 << 32,
-            (1 << 32) + 1,
-        ];
-        for all in everybody {
+        let counts =
+            [usize::MAX, i32::MAX as usize, 1 << 31, u32::MAX as usize, 1 << 32, (1 << 32) + 1];
+        for all in counts {
             all_wait(&mut crew, 5, &word, scope);
             assert_eq!(futex(&*word, scope).wake(all), Ok(5), "{all:#x}, {scope:?}");
             assert_eq!(crew.settle(), woken(0..5));
@@ -77,7 +64,7 @@ fn a_broadcast_wakes_all<A: Atomic>() {
 /// The same numbers as counts of a requeue, and of both.
 #[test]
 fn serenity_15021_a_requeue_of_all_moves_one() {
-    let _watchdog = watch("serenity_15021_a_requeue_of_all_moves_one");
+    let _watchdog = watch();
     let mut crew = crew(5);
     for scope in scopes::<AtomicU32>() {
         let (from, to) = (Arc::new(AtomicU32::new(0)), AtomicU32::new(0));
@@ -89,11 +76,7 @@ fn serenity_15021_a_requeue_of_all_moves_one() {
             assert_eq!(target.wake(all), Ok(5));
             assert_eq!(crew.settle(), woken(0..5));
             all_wait(&mut crew, 5, &from, scope);
-            assert_eq!(
-                source.cmp_requeue(0, target, all, all),
-                Ok(5),
-                "{all:#x}, {scope:?}"
-            );
+            assert_eq!(source.cmp_requeue(0, target, all, all), Ok(5), "{all:#x}, {scope:?}");
             assert_eq!(crew.settle(), woken(0..5));
         }
     }
@@ -103,7 +86,7 @@ fn serenity_15021_a_requeue_of_all_moves_one() {
 /// and waited again took two of them, and another waiter got none.
 #[test]
 fn zig_12877_a_broadcast_wakes_the_same_thread_twice() {
-    let _watchdog = watch("zig_12877_a_broadcast_wakes_the_same_thread_twice");
+    let _watchdog = watch();
     for_every_width!(a_broadcast_wakes_each_once());
 }
 
@@ -131,10 +114,7 @@ fn a_broadcast_wakes_each_once<A: Atomic>() {
                 std::thread::yield_now();
             }
             assert_eq!(crew.settle(), []);
-            assert!(
-                woken.iter().all(|woken| woken.load(SeqCst) == round),
-                "{woken:?}, {round}"
-            );
+            assert!(woken.iter().all(|woken| woken.load(SeqCst) == round), "{woken:?}, {round}");
         }
         stop.store(true, SeqCst);
         assert_eq!(futex(&*word, scope).wake(usize::MAX), Ok(THREADS));
@@ -145,7 +125,7 @@ fn a_broadcast_wakes_each_once<A: Atomic>() {
 /// LiteBox #75, Mystikos #373: what requeue and wake return. On Linux: woken plus moved, and woken.
 #[test]
 fn litebox_75_requeue_returns_woken_plus_moved() {
-    let _watchdog = watch("litebox_75_requeue_returns_woken_plus_moved");
+    let _watchdog = watch();
     let mut crew = crew(5);
     for scope in scopes::<AtomicU32>() {
         let (from, to) = (Arc::new(AtomicU32::new(0)), AtomicU32::new(0));
@@ -165,7 +145,7 @@ fn litebox_75_requeue_returns_woken_plus_moved() {
 /// counts of unrelated waiters do not hide the bug.
 #[test]
 fn nanos_1601_waiter_counts_follow_a_requeue() {
-    let _watchdog = watch("nanos_1601_waiter_counts_follow_a_requeue");
+    let _watchdog = watch();
     let mut crew = crew(1);
     let words: Arc<[AtomicU8; 512]> = Arc::new([const { AtomicU8::new(0) }; 512]);
     let waiting = words.clone();
@@ -178,17 +158,13 @@ fn nanos_1601_waiter_counts_follow_a_requeue() {
     }
     assert_eq!(Futex::private(&words[511]).wake(1), Ok(1));
     assert_eq!(crew.settle(), woken(0..1));
-    assert!(
-        words
-            .iter()
-            .all(|word| Futex::private(word).wake(1) == Ok(0))
-    );
+    assert!(words.iter().all(|word| Futex::private(word).wake(1) == Ok(0)));
 }
 
 /// CVE-2014-3153 and its like: a requeue onto the word itself must leave the queue as it was.
 #[test]
 fn cve_2014_3153_requeue_onto_itself() {
-    let _watchdog = watch("cve_2014_3153_requeue_onto_itself");
+    let _watchdog = watch();
     let mut crew = crew(4);
     for scope in scopes::<AtomicU32>() {
         let word = Arc::new(AtomicU32::new(0));
@@ -210,7 +186,7 @@ fn cve_2014_3153_requeue_onto_itself() {
 /// libc++ #85107 (a wait at the wrong width on Darwin): exactly the word is compared.
 #[test]
 fn libcxx_85107_compared_at_the_wrong_width() {
-    let _watchdog = watch("libcxx_85107_compared_at_the_wrong_width");
+    let _watchdog = watch();
     for_every_width!(compared_at_its_own_width());
 }
 
@@ -225,19 +201,9 @@ fn compared_at_its_own_width<A: Atomic>() {
             let deadline = Deadline::after(Duration::ZERO);
             let futex = futex(word, scope);
             let same = futex.wait_until(A::value(1 << bit), deadline);
-            assert_eq!(
-                same,
-                Err(Error::TimedOut),
-                "bit {bit} of {}, {scope:?}",
-                A::BITS
-            );
+            assert_eq!(same, Err(Error::TimedOut), "bit {bit} of {}, {scope:?}", A::BITS);
             let other = futex.wait_until(A::value(0), deadline);
-            assert_eq!(
-                other,
-                Err(Error::Mismatch),
-                "bit {bit} of {}, {scope:?}",
-                A::BITS
-            );
+            assert_eq!(other, Err(Error::Mismatch), "bit {bit} of {}, {scope:?}", A::BITS);
         }
     }
 }
@@ -246,7 +212,7 @@ fn compared_at_its_own_width<A: Atomic>() {
 /// with different masks: each must find its own waiters.
 #[test]
 fn litebox_303_masks_of_two_wakers_mix() {
-    let _watchdog = watch("litebox_303_masks_of_two_wakers_mix");
+    let _watchdog = watch();
     const ROUNDS: usize = 100;
     let mut crew = crew(6);
     for scope in scopes::<AtomicU32>() {

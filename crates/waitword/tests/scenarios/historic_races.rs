@@ -1,21 +1,19 @@
 //! Bugs of other futexes, each as a test: those that need a race. A lost wake-up hangs, and the
 //! watchdog reports which threads wait.
 
-use crate::support::atomic::Atomic;
-use crate::support::crew::Crew;
-use crate::support::watchdog::watch;
-use crate::{for_every_width, futex, scopes};
+use crate::{futex, scopes};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Duration;
 use waitword::{Deadline, Error, Futex, Scope};
+use waitword_testkit::{Atomic, Crew, for_every_width, watch};
 
 /// LiteBox #1267: a waiter queued before its word was compared. It took a wake, found that the word
 /// differed, and left, while a waiter that slept rightly was not woken.
 #[test]
 fn litebox_1267_an_unvalidated_waiter_takes_a_wake() {
-    let _watchdog = watch("litebox_1267_an_unvalidated_waiter_takes_a_wake");
+    let _watchdog = watch();
     for_every_width!(only_sleepers_take_wakes());
 }
 
@@ -54,7 +52,7 @@ fn only_sleepers_take_wakes<A: Atomic>() {
 /// turns, and only the futex orders their relaxed accesses.
 #[test]
 fn libcxx_109290_a_wake_passes_a_waiter_by() {
-    let _watchdog = watch("libcxx_109290_a_wake_passes_a_waiter_by");
+    let _watchdog = watch();
     const ROUNDS: u32 = 4000;
     for scope in scopes::<AtomicU32>() {
         for spin in [Duration::ZERO, Duration::from_micros(20)] {
@@ -83,14 +81,10 @@ fn libcxx_109290_a_wake_passes_a_waiter_by() {
 /// to wait and one to change the word and wake, a little later from round to round.
 #[test]
 fn litebox_1228_store_buffering() {
-    let _watchdog = watch("litebox_1228_store_buffering");
+    let _watchdog = watch();
     // Without the waker's fence, some hundred thousand rounds of optimized code are enough to hang
     // here.
-    const ROUNDS: u32 = if cfg!(debug_assertions) {
-        20_000
-    } else {
-        200_000
-    };
+    const ROUNDS: u32 = if cfg!(debug_assertions) { 20_000 } else { 200_000 };
     waitword::spin::set_budget(Duration::ZERO);
     let (word, start, done) = (AtomicU32::new(0), AtomicU32::new(0), AtomicU32::new(0));
     let until = |counter: &AtomicU32, round: u32| {
@@ -131,7 +125,7 @@ fn litebox_1228_store_buffering() {
 /// has one wake.
 #[test]
 fn wasm_threads_135_wait64_on_the_low_half() {
-    let _watchdog = watch("wasm_threads_135_wait64_on_the_low_half");
+    let _watchdog = watch();
     const ROUNDS: u64 = 4000;
     const HIGH: u64 = 1 << 32;
     waitword::spin::set_budget(Duration::ZERO);
@@ -167,7 +161,7 @@ fn wasm_threads_135_wait64_on_the_low_half() {
 /// the wait that it ended reports it, and the waker does not touch what the waiter has left.
 #[test]
 fn osv_951_a_timeout_meets_a_wake() {
-    let _watchdog = watch("osv_951_a_timeout_meets_a_wake");
+    let _watchdog = watch();
     for_every_width!(a_timeout_meets_a_wake());
 }
 
@@ -176,11 +170,7 @@ fn a_timeout_meets_a_wake<A: Atomic>() {
     waitword::spin::set_budget(Duration::ZERO);
     for scope in scopes::<A>() {
         let (word, other) = (A::default(), A::default());
-        let (ended, found, left) = (
-            AtomicUsize::new(0),
-            AtomicUsize::new(0),
-            AtomicUsize::new(4),
-        );
+        let (ended, found, left) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(4));
         std::thread::scope(|threads| {
             for thread in 0..4 {
                 let (word, ended, left) = (&word, &ended, &left);
@@ -211,12 +201,7 @@ fn a_timeout_meets_a_wake<A: Atomic>() {
             }
             // A waiter that was moved and not found since has timed out there.
         });
-        assert_eq!(
-            found.load(SeqCst),
-            ended.load(SeqCst),
-            "{} bits, {scope:?}",
-            A::BITS
-        );
+        assert_eq!(found.load(SeqCst), ended.load(SeqCst), "{} bits, {scope:?}", A::BITS);
         assert_eq!(futex(&other, scope).wake(usize::MAX), Ok(0));
     }
 }

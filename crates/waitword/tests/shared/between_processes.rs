@@ -1,20 +1,18 @@
 //! Wait and wake, masks, deadlines, mismatches: every width, both ways.
 
-use crate::for_every_width;
-use crate::support::atomic::Atomic;
-use crate::support::watchdog::watch;
 use crate::{SharedFile, answer_of, cannot_wait, counted, waited};
 use libc::{EAGAIN, ENOSYS, ETIMEDOUT};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use std::time::{Duration, SystemTime};
 use waitword::{Clock, Deadline, Error, Futex, Mask, WaitOptions};
+use waitword_testkit::{Atomic, for_every_width, watch};
 
 /// The offset of the words of these tests.
 const WORD: usize = 64;
 
 #[test]
 fn another_process_is_woken() {
-    let _watchdog = watch("another_process_is_woken");
+    let _watchdog = watch();
     for_every_width!(another_process_is_woken_at());
 }
 
@@ -46,7 +44,7 @@ fn another_process_is_woken_at<A: Atomic>() {
 
 #[test]
 fn another_process_wakes() {
-    let _watchdog = watch("another_process_wakes");
+    let _watchdog = watch();
     for_every_width!(another_process_wakes_at());
 }
 
@@ -63,16 +61,13 @@ fn another_process_wakes_at<A: Atomic>() {
             }
         }
     });
-    assert_eq!(
-        Futex::shared(shared.word::<A>(WORD)).wait(A::value(0)),
-        Ok(())
-    );
+    assert_eq!(Futex::shared(shared.word::<A>(WORD)).wait(A::value(0)), Ok(()));
     assert_eq!(answer_of(child), Ok(1));
 }
 
 #[test]
 fn a_change_by_another_process_is_a_mismatch() {
-    let _watchdog = watch("a_change_by_another_process_is_a_mismatch");
+    let _watchdog = watch();
     for_every_width!(a_change_by_another_process_is_a_mismatch_at());
 }
 
@@ -94,7 +89,7 @@ fn a_change_by_another_process_is_a_mismatch_at<A: Atomic>() {
 
 #[test]
 fn masks_choose_among_processes() {
-    let _watchdog = watch("masks_choose_among_processes");
+    let _watchdog = watch();
     masks_choose_at::<AtomicU8>();
     masks_choose_at::<AtomicU16>();
     masks_choose_at::<AtomicU32>();
@@ -125,13 +120,10 @@ fn masks_choose_at<A: Atomic>() {
 
 #[test]
 fn a_64_bit_wait_with_a_mask_is_refused() {
-    let _watchdog = watch("a_64_bit_wait_with_a_mask_is_refused");
+    let _watchdog = watch();
     let word = AtomicU64::new(0);
     let options = WaitOptions::new().mask(Mask::new(1).unwrap());
-    assert_eq!(
-        Futex::shared(&word).wait_with(0, options),
-        Err(Error::Unsupported)
-    );
+    assert_eq!(Futex::shared(&word).wait_with(0, options), Err(Error::Unsupported));
     assert_eq!(Error::Unsupported.raw_os_error(), ENOSYS);
     if cannot_wait::<AtomicU64>() {
         return;
@@ -140,15 +132,12 @@ fn a_64_bit_wait_with_a_mask_is_refused() {
     let options = WaitOptions::new()
         .mask(Mask::new(u64::MAX).unwrap())
         .deadline(Deadline::after(Duration::ZERO));
-    assert_eq!(
-        Futex::shared(&word).wait_with(0, options),
-        Err(Error::TimedOut)
-    );
+    assert_eq!(Futex::shared(&word).wait_with(0, options), Err(Error::TimedOut));
 }
 
 #[test]
 fn deadlines_on_both_clocks() {
-    let _watchdog = watch("deadlines_on_both_clocks");
+    let _watchdog = watch();
     for_every_width!(deadlines_on_both_clocks_at());
 }
 
@@ -159,11 +148,7 @@ fn deadlines_on_both_clocks_at<A: Atomic>() {
     let shared = SharedFile::new();
     let word = shared.word::<A>(WORD);
     let soon = Duration::from_millis(3);
-    let wall_clock = || {
-        SystemTime::now()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap()
-    };
+    let wall_clock = || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     for make in [
         &(|| Deadline::after(soon)) as &dyn Fn() -> Deadline,
         &|| Deadline::at(Clock::Realtime, wall_clock() + soon),
@@ -172,15 +157,9 @@ fn deadlines_on_both_clocks_at<A: Atomic>() {
     ] {
         for futex in [Futex::shared(word), Futex::private(word)] {
             let deadline = make();
-            assert_eq!(
-                futex.wait_until(A::value(0), deadline),
-                Err(Error::TimedOut)
-            );
+            assert_eq!(futex.wait_until(A::value(0), deadline), Err(Error::TimedOut));
             assert!(deadline.has_passed(), "woken early, {} bits", A::BITS);
-            assert_eq!(
-                futex.wait_until(A::value(1), deadline),
-                Err(Error::Mismatch)
-            );
+            assert_eq!(futex.wait_until(A::value(1), deadline), Err(Error::Mismatch));
         }
     }
     // A waiter that timed out is no longer there, and takes no wake from another waiter.
@@ -198,7 +177,7 @@ fn deadlines_on_both_clocks_at<A: Atomic>() {
 
 #[test]
 fn worlds_are_apart() {
-    let _watchdog = watch("worlds_are_apart");
+    let _watchdog = watch();
     for_every_width!(worlds_are_apart_at());
 }
 
@@ -213,10 +192,7 @@ fn worlds_are_apart_at<A: Atomic>() {
         .other_process(|there| waited(Futex::shared(there.word::<A>(WORD)).wait(A::value(0))));
     child.until_asleep();
     assert_eq!(Futex::private(word).wake(usize::MAX), Ok(0));
-    assert_eq!(
-        Futex::private(word).requeue(Futex::private(word), 1, 1),
-        Ok(0)
-    );
+    assert_eq!(Futex::private(word).requeue(Futex::private(word), 1, 1), Ok(0));
     assert_eq!(
         Futex::private(word).requeue(Futex::shared(word), 1, 1),
         Err(Error::DifferentScopes)
@@ -227,7 +203,7 @@ fn worlds_are_apart_at<A: Atomic>() {
 
 #[test]
 fn a_killed_waiter_takes_no_wake_with_it() {
-    let _watchdog = watch("a_killed_waiter_takes_no_wake_with_it");
+    let _watchdog = watch();
     for_every_width!(a_killed_waiter_takes_no_wake_with_it_at());
 }
 

@@ -1,12 +1,11 @@
 //! 8 and 16-bit words side by side in the same 32 bits: whatever the neighbours do, no wake is
 //! lost, and none goes to the wrong word.
 
-use crate::support::atomic::Atomic;
-use crate::support::watchdog::watch;
 use crate::{SharedFile, answer_of, cannot_wait_for_many, waited};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64};
 use std::time::Duration;
 use waitword::{Deadline, Error, Futex, Mask, WaitOptions, wait_any};
+use waitword_testkit::{Atomic, watch};
 
 /// The 32 bits that the words share.
 const CELL: usize = 64;
@@ -16,7 +15,7 @@ const ROUNDS: u64 = 1500;
 
 #[test]
 fn each_word_hears_its_own_wakes() {
-    let _watchdog = watch("each_word_hears_its_own_wakes");
+    let _watchdog = watch();
     each_word_hears_its_own_wakes_at::<AtomicU8>();
     each_word_hears_its_own_wakes_at::<AtomicU16>();
 }
@@ -52,7 +51,7 @@ fn each_word_hears_its_own_wakes_at<A: Atomic>() {
 
 #[test]
 fn masks_of_neighbours_do_not_mix() {
-    let _watchdog = watch("masks_of_neighbours_do_not_mix");
+    let _watchdog = watch();
     let shared = SharedFile::new();
     let mask = |bits| WaitOptions::new().mask(Mask::<u8>::new(bits).unwrap());
     // The lowest bit of one word lies next to the highest bit of the word before it.
@@ -64,29 +63,17 @@ fn masks_of_neighbours_do_not_mix() {
         child
     });
     let futex = |offset| Futex::shared(shared.word::<AtomicU8>(offset));
-    assert_eq!(
-        futex(CELL).wake_mask(usize::MAX, Mask::new(0x7f).unwrap()),
-        Ok(0)
-    );
-    assert_eq!(
-        futex(CELL + 1).wake_mask(usize::MAX, Mask::new(0xfe).unwrap()),
-        Ok(0)
-    );
-    assert_eq!(
-        futex(CELL).wake_mask(usize::MAX, Mask::new(0x80).unwrap()),
-        Ok(1)
-    );
+    assert_eq!(futex(CELL).wake_mask(usize::MAX, Mask::new(0x7f).unwrap()), Ok(0));
+    assert_eq!(futex(CELL + 1).wake_mask(usize::MAX, Mask::new(0xfe).unwrap()), Ok(0));
+    assert_eq!(futex(CELL).wake_mask(usize::MAX, Mask::new(0x80).unwrap()), Ok(1));
     assert_eq!(answer_of(high), Ok(0));
-    assert_eq!(
-        futex(CELL + 1).wake_mask(usize::MAX, Mask::new(1).unwrap()),
-        Ok(1)
-    );
+    assert_eq!(futex(CELL + 1).wake_mask(usize::MAX, Mask::new(1).unwrap()), Ok(1));
     assert_eq!(answer_of(low), Ok(0));
 }
 
 #[test]
 fn a_neighbours_change_is_no_mismatch() {
-    let _watchdog = watch("a_neighbours_change_is_no_mismatch");
+    let _watchdog = watch();
     a_neighbours_change_is_no_mismatch_at::<AtomicU8>();
     a_neighbours_change_is_no_mismatch_at::<AtomicU16>();
 }
@@ -123,7 +110,7 @@ fn a_neighbours_change_is_no_mismatch_at<A: Atomic>() {
 
 #[test]
 fn hammering_neighbours_lose_nothing() {
-    let _watchdog = watch("hammering_neighbours_lose_nothing");
+    let _watchdog = watch();
     hammering_neighbours_lose_nothing_at::<AtomicU8>();
     hammering_neighbours_lose_nothing_at::<AtomicU16>();
 }
@@ -153,16 +140,8 @@ fn hammering_neighbours_lose_nothing_at<A: Atomic>() {
     for (lane, other) in others.into_iter().enumerate() {
         assert_eq!(answer_of(other), Ok(0));
         let [here, there] = [0, 1].map(|side| shared.get::<Tally>(tally(lane, side)));
-        assert_eq!(
-            here.found.get(),
-            there.ended.get(),
-            "word {lane}: wakes from here"
-        );
-        assert_eq!(
-            there.found.get(),
-            here.ended.get(),
-            "word {lane}: wakes from there"
-        );
+        assert_eq!(here.found.get(), there.ended.get(), "word {lane}: wakes from here");
+        assert_eq!(there.found.get(), here.ended.get(), "word {lane}: wakes from there");
     }
 }
 

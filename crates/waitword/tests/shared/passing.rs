@@ -5,15 +5,12 @@
 //! wake-up forwarded it again, at once. After one wake, waiters in loops woke each other as fast as
 //! they could until they were stopped.
 
-use crate::support::atomic::Atomic;
-use crate::support::crew::Crew;
-use crate::support::processes::Child;
-use crate::support::watchdog::watch;
 use crate::{SharedFile, answer_of, cannot_wait_for_many, counted, waited};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use std::time::{Duration, Instant};
 use waitword::{Error, Futex, wait_any};
+use waitword_testkit::{Atomic, Child, Crew, watch};
 
 /// Four bytes, four more at another place, and a word.
 const CELL: usize = 64;
@@ -66,7 +63,7 @@ const AWHILE: Duration = Duration::from_millis(500);
 #[test]
 fn in_one_process_one_wake_does_not_keep_all_busy() {
     const WAITERS: usize = 16;
-    let _watchdog = watch("in_one_process_one_wake_does_not_keep_all_busy");
+    let _watchdog = watch();
     if cannot_wait_for_many() {
         return;
     }
@@ -88,16 +85,13 @@ fn in_one_process_one_wake_does_not_keep_all_busy() {
         stop(&shared);
         seen
     });
-    assert!(
-        is_at_a_pace(ended, passed),
-        "{ended} waits have ended in {passed:?}"
-    );
+    assert!(is_at_a_pace(ended, passed), "{ended} waits have ended in {passed:?}");
 }
 
 #[test]
 fn between_processes_one_wake_does_not_keep_all_busy() {
     const WAITERS: usize = 8;
-    let _watchdog = watch("between_processes_one_wake_does_not_keep_all_busy");
+    let _watchdog = watch();
     if cannot_wait_for_many() {
         return;
     }
@@ -120,10 +114,7 @@ fn between_processes_one_wake_does_not_keep_all_busy() {
     for process in processes {
         assert_eq!(answer_of(process), Ok(0));
     }
-    assert!(
-        is_at_a_pace(ended, passed),
-        "{ended} waits have ended in {passed:?}"
-    );
+    assert!(is_at_a_pace(ended, passed), "{ended} waits have ended in {passed:?}");
 }
 
 /// A waiter forwards a wake-up at once, and wakes many waiters by that. So it delays forwarding the
@@ -134,7 +125,6 @@ fn what_is_put_off_is_passed_on() {
     const NEIGHBOUR: usize = 1;
     /// Enough for the longest delay.
     const CREW: usize = 202;
-    let _watchdog = watch("what_is_put_off_is_passed_on");
     if cannot_wait_for_many() {
         return;
     }

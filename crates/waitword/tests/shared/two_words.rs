@@ -1,12 +1,9 @@
 //! Requeue, cmp_requeue and wake_op from one process on waiters of others.
 
-use crate::for_every_width;
-use crate::support::atomic::Atomic;
-use crate::support::processes::Child;
-use crate::support::watchdog::watch;
 use crate::{SharedFile, answer_of, cannot_wait, waited};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use waitword::{Cmp, Error, Futex, Op, WakeOp};
+use waitword_testkit::{Atomic, Child, for_every_width, watch};
 
 const FIRST: usize = 64;
 const SECOND: usize = 128;
@@ -23,7 +20,7 @@ fn waiter<A: Atomic>(shared: &SharedFile, offset: usize) -> Child {
 
 #[test]
 fn waiters_of_whole_words_are_moved() {
-    let _watchdog = watch("waiters_of_whole_words_are_moved");
+    let _watchdog = watch();
     moved::<AtomicU64, AtomicU64>();
     moved::<AtomicU64, AtomicU32>();
     moved::<AtomicU32, AtomicU64>();
@@ -50,7 +47,7 @@ fn moved<A: Atomic, B: Atomic>() {
 
 #[test]
 fn a_moved_waiter_does_not_hear_its_old_word() {
-    let _watchdog = watch("a_moved_waiter_does_not_hear_its_old_word");
+    let _watchdog = watch();
     if cannot_wait::<AtomicU64>() {
         return;
     }
@@ -68,7 +65,7 @@ fn a_moved_waiter_does_not_hear_its_old_word() {
 
 #[test]
 fn requeue_compares_the_whole_word() {
-    let _watchdog = watch("requeue_compares_the_whole_word");
+    let _watchdog = watch();
     for_every_width!(requeue_compares_at());
 }
 
@@ -93,7 +90,7 @@ fn requeue_compares_at<A: Atomic>() {
 
 #[test]
 fn waiters_of_narrow_words_are_woken_instead() {
-    let _watchdog = watch("waiters_of_narrow_words_are_woken_instead");
+    let _watchdog = watch();
     woken_instead::<AtomicU8, AtomicU8>();
     woken_instead::<AtomicU16, AtomicU16>();
     woken_instead::<AtomicU8, AtomicU64>();
@@ -125,7 +122,7 @@ fn woken_instead<A: Atomic, B: Atomic>() {
 
 #[test]
 fn wake_op_at_every_pair_of_widths() {
-    let _watchdog = watch("wake_op_at_every_pair_of_widths");
+    let _watchdog = watch();
     for_every_width!(wake_op_from());
 }
 
@@ -177,10 +174,7 @@ fn wake_op<A: Atomic, B: Atomic>() {
     assert_eq!(word.get(), B::TOP_BIT ^ wide);
     assert_eq!(answer_of(another), Ok(0));
     let negative = WakeOp::new(Op::AndNot, top).when(Cmp::Gt, B::value(wide));
-    assert_eq!(
-        first.wake_op(usize::MAX, second, usize::MAX, negative),
-        Ok(0)
-    );
+    assert_eq!(first.wake_op(usize::MAX, second, usize::MAX, negative), Ok(0));
     assert_eq!(word.get(), wide);
 
     // Without a condition.
@@ -191,7 +185,7 @@ fn wake_op<A: Atomic, B: Atomic>() {
 
 #[test]
 fn wake_op_on_one_word_twice() {
-    let _watchdog = watch("wake_op_on_one_word_twice");
+    let _watchdog = watch();
     for_every_width!(wake_op_on_one_word_at());
 }
 
@@ -202,10 +196,7 @@ fn wake_op_on_one_word_at<A: Atomic>() {
     let shared = SharedFile::new();
     let futex = Futex::shared(shared.word::<A>(FIRST));
     let waiters = [(); 3].map(|()| waiter::<A>(&shared, FIRST));
-    assert_eq!(
-        futex.wake_op(1, futex, 1, WakeOp::new(Op::Set, A::value(9))),
-        Ok(2)
-    );
+    assert_eq!(futex.wake_op(1, futex, 1, WakeOp::new(Op::Set, A::value(9))), Ok(2));
     let [first, second, third] = waiters;
     assert_eq!(answer_of(first), Ok(0));
     assert_eq!(answer_of(second), Ok(0));

@@ -1,15 +1,12 @@
 //! Waiting for many words: every width, shared and private words mixed.
 
-use crate::support::Answer;
-use crate::support::atomic::Atomic;
-use crate::support::crew::Crew;
-use crate::support::watchdog::watch;
 use crate::{Elsewhere, SharedFile, answer_of, cannot_wait_for_many, counted, waited};
 use libc::{EAGAIN, ETIMEDOUT};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 use std::time::Duration;
 use waitword::{Deadline, Error, Expecting, Futex, wait_any};
+use waitword_testkit::{Answer, Atomic, Crew, watch};
 
 const AT_8: usize = 64;
 const AT_16: usize = 128;
@@ -60,10 +57,7 @@ impl Mixed {
         match index {
             0 => counted(Futex::private(&self.byte).wake(1)),
             3 => counted(Futex::private(&self.wide).wake(1)),
-            _ => answer_of(
-                self.shared
-                    .other_process(|there| counted(wake_there(there, index))),
-            ),
+            _ => answer_of(self.shared.other_process(|there| counted(wake_there(there, index)))),
         }
     }
 
@@ -92,7 +86,6 @@ fn wake_there(there: &Elsewhere, index: usize) -> Result<usize, Error> {
 
 #[test]
 fn each_of_mixed_words_wakes() {
-    let _watchdog = watch("each_of_mixed_words_wakes");
     if cannot_wait_for_many() {
         return;
     }
@@ -113,7 +106,7 @@ fn each_of_mixed_words_wakes() {
 
 #[test]
 fn each_of_mixed_words_is_compared() {
-    let _watchdog = watch("each_of_mixed_words_is_compared");
+    let _watchdog = watch();
     if cannot_wait_for_many() {
         return;
     }
@@ -131,7 +124,7 @@ fn each_of_mixed_words_is_compared() {
 
 #[test]
 fn a_mixed_wait_ends_in_time() {
-    let _watchdog = watch("a_mixed_wait_ends_in_time");
+    let _watchdog = watch();
     if cannot_wait_for_many() {
         return;
     }
@@ -143,7 +136,6 @@ fn a_mixed_wait_ends_in_time() {
 
 #[test]
 fn a_mixed_wait_is_interrupted() {
-    let _watchdog = watch("a_mixed_wait_is_interrupted");
     if cannot_wait_for_many() {
         return;
     }
@@ -161,7 +153,6 @@ fn a_mixed_wait_is_interrupted() {
 
 #[test]
 fn neighbours_changes_do_not_end_a_wait() {
-    let _watchdog = watch("neighbours_changes_do_not_end_a_wait");
     if cannot_wait_for_many() {
         return;
     }
@@ -179,7 +170,7 @@ fn neighbours_changes_do_not_end_a_wait() {
 
 #[test]
 fn a_neighbours_wake_is_passed_on() {
-    let _watchdog = watch("a_neighbours_wake_is_passed_on");
+    let _watchdog = watch();
     if cannot_wait_for_many() {
         return;
     }
@@ -187,27 +178,21 @@ fn a_neighbours_wake_is_passed_on() {
     // First in the kernel's queue, and without a mask there.
     let of_many = shared.other_process(|there| {
         let words = [AT_8, AT_32].map(|offset| there.word::<AtomicU8>(offset));
-        counted(wait_any(
-            &words.map(|word| Futex::shared(word).expecting(0)),
-            None,
-        ))
+        counted(wait_any(&words.map(|word| Futex::shared(word).expecting(0)), None))
     });
     of_many.until_asleep();
     let neighbour = shared
         .other_process(|there| waited(Futex::shared(there.word::<AtomicU8>(AT_8 + 1)).wait(0)));
     neighbour.until_asleep();
     // The wake is meant for the neighbour, and must reach it.
-    assert_eq!(
-        Futex::shared(shared.word::<AtomicU8>(AT_8 + 1)).wake(1),
-        Ok(1)
-    );
+    assert_eq!(Futex::shared(shared.word::<AtomicU8>(AT_8 + 1)).wake(1), Ok(1));
     assert_eq!(answer_of(neighbour), Ok(0));
     assert_eq!(answer_of(of_many), Ok(0));
 }
 
 #[test]
 fn the_kernels_limit_counts_halves() {
-    let _watchdog = watch("the_kernels_limit_counts_halves");
+    let _watchdog = watch();
     if cannot_wait_for_many() {
         return;
     }

@@ -1,10 +1,9 @@
 //! 64-bit words, which the kernel compares half by half.
 
-use crate::support::atomic::Atomic;
-use crate::support::watchdog::watch;
 use crate::{SharedFile, answer_of, cannot_wait, waited};
 use std::sync::atomic::AtomicU64;
 use waitword::{Error, Futex};
+use waitword_testkit::{Atomic, watch};
 
 const WORD: usize = 64;
 const LOW: u64 = 1;
@@ -12,7 +11,7 @@ const HIGH: u64 = 1 << 32;
 
 #[test]
 fn a_change_in_either_half_is_seen() {
-    let _watchdog = watch("a_change_in_either_half_is_seen");
+    let _watchdog = watch();
     if cannot_wait::<AtomicU64>() {
         return;
     }
@@ -25,7 +24,7 @@ fn a_change_in_either_half_is_seen() {
 
 #[test]
 fn a_change_in_either_half_wakes() {
-    let _watchdog = watch("a_change_in_either_half_wakes");
+    let _watchdog = watch();
     if cannot_wait::<AtomicU64>() {
         return;
     }
@@ -45,7 +44,7 @@ fn a_change_in_either_half_wakes() {
 
 #[test]
 fn taking_turns_by_either_half() {
-    let _watchdog = watch("taking_turns_by_either_half");
+    let _watchdog = watch();
     if cannot_wait::<AtomicU64>() {
         return;
     }

@@ -2,7 +2,6 @@
 //! while threads wait with the first, before anything is unlocked, and accepted afterwards.
 
 use super::LONG;
-use crate::support::watchdog::watch;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
 use std::thread;
@@ -11,6 +10,7 @@ use waitword::{
     CheckedCondvar, CheckedMutex, Condvar, Deadline, FallibleCondvar, FallibleMutex, Flavour,
     LockError, Mutex, MutexOptions, PiCondvar, PiMutex, RawFallibleMutex, Scope,
 };
+use waitword_testkit::watch;
 
 const FLAVOURS: [Flavour; 3] = [Flavour::Adaptive, Flavour::Throughput, Flavour::WaitWake];
 const SCOPES: [Scope; 2] = [Scope::Private, Scope::Shared];
@@ -24,7 +24,7 @@ fn every_option() -> impl Iterator<Item = MutexOptions> {
 
 #[test]
 fn a_second_plain_mutex_panics_with_the_first_call() {
-    let _watchdog = watch("a_second_plain_mutex_panics_with_the_first_call");
+    let _watchdog = watch();
     for options in every_option() {
         for others in every_option() {
             let (first, second) = (options.build(false), others.build(0));
@@ -62,7 +62,7 @@ fn refuse_plain(first: &Mutex<bool>, second: &Mutex<u32>) {
 
 #[test]
 fn a_second_fallible_mutex_is_an_error_of_the_first_call() {
-    let _watchdog = watch("a_second_fallible_mutex_is_an_error_of_the_first_call");
+    let _watchdog = watch();
     let checked = || every_option().map(|options| options.build_checked(false));
     for first in checked() {
         for second in checked() {
@@ -104,9 +104,7 @@ fn refuse_fallible<R: RawFallibleMutex + Sync>(
         drop(go_on);
         waiter.join().unwrap().unwrap();
     });
-    let (_guard, timeout) = condvar
-        .wait_for(second.lock().unwrap(), Duration::ZERO)
-        .unwrap();
+    let (_guard, timeout) = condvar.wait_for(second.lock().unwrap(), Duration::ZERO).unwrap();
     assert!(timeout.timed_out());
 }
 
@@ -114,7 +112,7 @@ fn refuse_fallible<R: RawFallibleMutex + Sync>(
 /// locked.
 #[test]
 fn a_panic_in_a_condition_unbinds_and_unlocks() {
-    let _watchdog = watch("a_panic_in_a_condition_unbinds_and_unlocks");
+    let _watchdog = watch();
     let (first, second) = (CheckedMutex::new(0), CheckedMutex::new(0));
     let condvar = CheckedCondvar::new();
     let panics = AssertUnwindSafe(|| {
@@ -142,7 +140,7 @@ fn a_panic_in_a_condition_unbinds_and_unlocks() {
 /// Threads count with a condition variable of each kind, signalled one by one and all at once.
 #[test]
 fn threads_take_turns_by_a_fallible_condvar() {
-    let _watchdog = watch("threads_take_turns_by_a_fallible_condvar");
+    let _watchdog = watch();
     fn take_turns<R: RawFallibleMutex + Sync>(
         mutex: &FallibleMutex<R, u32>,
         condvar: &FallibleCondvar<R>,

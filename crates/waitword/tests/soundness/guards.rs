@@ -2,7 +2,6 @@
 //! guards may go to another thread.
 
 use super::LONG;
-use crate::support::watchdog::watch;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
 use std::thread;
@@ -11,12 +10,13 @@ use waitword::{
     CheckedMutex, FallibleMutex, LockError, Mutex, MutexGuard, MutexOptions, PiMutex,
     RawFallibleMutex, RobustAccess, RobustError, RobustMutex, RwLock, Scope,
 };
+use waitword_testkit::watch;
 
 /// S2: a section of a robust mutex lends its data to a closure. Misuse that must not compile is in
 /// `tests/does_not_compile`. A thread that ends has left its sections.
 #[test]
 fn a_thread_that_ends_has_left_its_robust_sections() {
-    let _watchdog = watch("a_thread_that_ends_has_left_its_robust_sections");
+    let _watchdog = watch();
     static MUTEX: RobustMutex<u64> = RobustMutex::new(0);
     for panics in [false, true] {
         let ended = thread::spawn(move || {
@@ -33,16 +33,13 @@ fn a_thread_that_ends_has_left_its_robust_sections() {
         assert_eq!(next, Ok((false, 1 + u64::from(panics))));
     }
     let again = MUTEX.with(|_| (MUTEX.with(|_| ()), MUTEX.try_with(|_| ())));
-    assert_eq!(
-        again,
-        Ok((Err(RobustError::Deadlock), Err(RobustError::Busy)))
-    );
+    assert_eq!(again, Ok((Err(RobustError::Deadlock), Err(RobustError::Busy))));
 }
 
 /// A forgotten guard leaves its mutex locked, even after its thread has ended.
 #[test]
 fn a_forgotten_guard_leaves_its_mutex_locked() {
-    let _watchdog = watch("a_forgotten_guard_leaves_its_mutex_locked");
+    let _watchdog = watch();
     let plain = Mutex::new(0);
     let checked = CheckedMutex::new(0);
     let inheriting = PiMutex::new(0);
@@ -61,10 +58,7 @@ fn a_forgotten_guard_leaves_its_mutex_locked() {
     assert_eq!(checked.try_lock().unwrap_err(), LockError::Busy);
     assert_eq!(checked.lock_for(short).unwrap_err(), LockError::TimedOut);
     assert_eq!(inheriting.try_lock().unwrap_err(), LockError::Busy);
-    assert_eq!(
-        inheriting.lock_for(short).unwrap_err(),
-        LockError::OwnerDied
-    );
+    assert_eq!(inheriting.lock_for(short).unwrap_err(), LockError::OwnerDied);
     assert!(lock.try_read().is_some());
     assert!(lock.try_write().is_none() && lock.try_write_for(short).is_none());
     // As values they can still be moved.
@@ -74,8 +68,8 @@ fn a_forgotten_guard_leaves_its_mutex_locked() {
 
 /// A leaked exclusive reference stays the only one.
 #[test]
-fn a_leaked_guard_stays_alone() {
-    let _watchdog = watch("a_leaked_guard_stays_alone");
+fn a_leaked_guard_keeps_excluding() {
+    let _watchdog = watch();
     static PLAIN: Mutex<u32> = Mutex::new(0);
     static CHECKED: CheckedMutex<u32> = CheckedMutex::new(0);
     let (leaked, data) = channel::<[&'static mut u32; 2]>();
@@ -127,7 +121,7 @@ fn each_lock_and_unlock<R: RawFallibleMutex + Sync>(mutex: FallibleMutex<R, [u32
 
 #[test]
 fn a_fallible_mutex_locks_and_refuses() {
-    let _watchdog = watch("a_fallible_mutex_locks_and_refuses");
+    let _watchdog = watch();
     each_lock_and_unlock(CheckedMutex::new([0; 2]));
     each_lock_and_unlock(PiMutex::new([0; 2]));
     // Process-shared ones work in private memory, too.

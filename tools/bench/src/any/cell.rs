@@ -1,122 +1,48 @@
 //! Definition of a cell: a randomly drawn load, and what runs beside it.
 
 use super::durations::Durations;
+use super::named::named;
 use core::fmt;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 
-/// A kind of load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Family {
+named! {
+    /// A kind of load.
+    Family, "family";
+
     /// One mutex.
-    Mutex,
+    Mutex = "mutex";
     /// Several mutexes. A thread takes one, or two nested.
-    ManyMutexes,
+    ManyMutexes = "many-mutexes";
     /// One reader/writer lock.
-    RwLock,
+    RwLock = "rwlock";
     /// A bounded queue: a mutex and two condition variables.
-    Queue,
+    Queue = "queue";
     /// A semaphore of some permits.
-    Pool,
+    Pool = "pool";
     /// Parts of a job, between two barriers.
-    ForkJoin,
+    ForkJoin = "fork-join";
     /// One mutex that is idle for a while and then wanted by all threads at once.
-    Burst,
+    Burst = "burst";
 }
 
-impl Family {
-    /// All families.
-    pub const ALL: [Self; 7] = [
-        Self::Mutex,
-        Self::ManyMutexes,
-        Self::RwLock,
-        Self::Queue,
-        Self::Pool,
-        Self::ForkJoin,
-        Self::Burst,
-    ];
+named! {
+    /// What else the machine does, and how much of it the process may use.
+    Beside, "surroundings";
 
-    /// The name in commands and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mutex => "mutex",
-            Self::ManyMutexes => "many-mutexes",
-            Self::RwLock => "rwlock",
-            Self::Queue => "queue",
-            Self::Pool => "pool",
-            Self::ForkJoin => "fork-join",
-            Self::Burst => "burst",
-        }
-    }
-}
-
-/// What else the machine does, and how much of it the process may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Beside {
     /// Nothing. The threads run where the kernel puts them.
-    Quiet,
+    Quiet = "quiet";
     /// Nothing. Each thread is bound to a CPU.
-    Pinned,
+    Pinned = "pinned";
     /// Nothing. The process may use only one CPU.
-    OneCpu,
+    OneCpu = "one-cpu";
     /// A busy process on one CPU.
-    BusyOne,
+    BusyOne = "busy-one";
     /// A busy process on each CPU.
-    BusyAll,
+    BusyAll = "busy-all";
     /// The process gets half of a CPU's time: 50 ms of every 100 ms.
-    HalfQuota,
+    HalfQuota = "half-quota";
 }
-
-impl Beside {
-    /// All surroundings.
-    pub const ALL: [Self; 6] = [
-        Self::Quiet,
-        Self::Pinned,
-        Self::OneCpu,
-        Self::BusyOne,
-        Self::BusyAll,
-        Self::HalfQuota,
-    ];
-
-    /// The name in commands and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Quiet => "quiet",
-            Self::Pinned => "pinned",
-            Self::OneCpu => "one-cpu",
-            Self::BusyOne => "busy-one",
-            Self::BusyAll => "busy-all",
-            Self::HalfQuota => "half-quota",
-        }
-    }
-}
-
-macro_rules! by_name {
-    ($type:ident, $what:literal) => {
-        impl FromStr for $type {
-            type Err = String;
-
-            fn from_str(text: &str) -> Result<Self, String> {
-                let found = Self::ALL.into_iter().find(|each| each.name() == text);
-                found.ok_or_else(|| {
-                    let names = Self::ALL.map(Self::name).join(", ");
-                    format!("unknown {}: `{text}`; known: {names}", $what)
-                })
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.name())
-            }
-        }
-    };
-}
-
-by_name!(Family, "family");
-by_name!(Beside, "surroundings");
 
 /// Identifies a cell; drawing from it always gives the same cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -133,12 +59,7 @@ pub struct CellId {
 
 impl fmt::Display for CellId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            family,
-            seed,
-            number,
-            beside,
-        } = self;
+        let Self { family, seed, number, beside } = self;
         f.pad(&format!("{family}/{beside}/{seed}/{number}"))
     }
 }
@@ -154,10 +75,8 @@ impl FromStr for CellId {
                  mutex/quiet/7/12"
             ));
         };
-        let number_of = |text: &str| {
-            text.parse::<u64>()
-                .map_err(|error| format!("`{text}`: {error}"))
-        };
+        let number_of =
+            |text: &str| text.parse::<u64>().map_err(|error| format!("`{text}`: {error}"));
         Ok(Self {
             family: family.parse()?,
             beside: beside.parse()?,
@@ -261,19 +180,9 @@ pub struct Cell {
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            threads,
-            inside,
-            outside,
-            ..
-        } = self;
+        let Self { threads, inside, outside, .. } = self;
         match self.load {
-            Load::Queue {
-                producers,
-                consumers,
-                capacity,
-                signal,
-            } => write!(
+            Load::Queue { producers, consumers, capacity, signal } => write!(
                 f,
                 "{producers} producers, {consumers} consumers, capacity {capacity}, {}",
                 match signal {
@@ -286,11 +195,7 @@ impl fmt::Display for Cell {
         }
         write!(f, ", {inside} inside, {outside} outside")?;
         match self.load {
-            Load::ManyMutexes {
-                locks,
-                skew,
-                nested,
-            } => {
+            Load::ManyMutexes { locks, skew, nested } => {
                 write!(f, ", {locks} mutexes")?;
                 if skew > 0.0 {
                     write!(f, " (Zipf {skew:.1})")?;

@@ -4,8 +4,7 @@
 
 use super::cell::Cell;
 use super::contender::Contender;
-use super::crowd::Outcome;
-use super::families::Job;
+use super::crowd::{Job, Outcome};
 use super::timeline::Timeline;
 use crate::harness::Failure;
 use crate::ticks;
@@ -86,9 +85,7 @@ impl Figures {
 /// The order cannot be read, or the contender misbehaved.
 pub fn child() -> Result<(), Failure> {
     let mut text = String::new();
-    std::io::stdin()
-        .read_to_string(&mut text)
-        .map_err(Failure::new)?;
+    std::io::stdin().read_to_string(&mut text).map_err(Failure::new)?;
     let order: Order = serde_json::from_str(&text).map_err(Failure::new)?;
     // The first call of each takes some milliseconds.
     let nanoseconds_per_tick = ticks::nanoseconds_per_tick();

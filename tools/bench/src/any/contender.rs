@@ -1,67 +1,41 @@
 //! The contenders, each as its users get it, and which of its locks each family uses.
 
 use super::cell::Family;
-use super::crowd::Outcome;
-use super::families::{Job, burst, fork_join, many_mutexes, mutex, pool, queue, rwlock};
+use super::crowd::{Job, Outcome};
+use super::families::{burst, fork_join, many_mutexes, mutex, pool, queue, rwlock};
+use super::named::named;
 use crate::harness::Failure;
+#[cfg(has_absl)]
+use crate::locks::absl;
+#[cfg(has_nsync)]
+use crate::locks::nsync;
 use crate::locks::{barrier, glibc, ours, parking_lot, semaphore, stdlib};
-use core::fmt;
-use core::str::FromStr;
-use serde::{Deserialize, Serialize};
 
-/// The source of the locks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Contender {
+named! {
+    /// The source of the locks.
+    Contender, "contender";
+
     /// The C library.
-    Glibc,
+    Glibc = "glibc";
     /// The Rust standard library.
-    Std,
+    Std = "std";
     /// The `parking_lot` crate.
-    ParkingLot,
+    ParkingLot = "parking_lot";
     /// Google's nsync, in C.
-    Nsync,
+    Nsync = "nsync";
     /// Google's Abseil, in C++.
-    Absl,
+    Absl = "absl";
     /// waitword, used as a library.
-    Waitword,
+    Waitword = "waitword";
     /// The same, with the throughput flavour of the mutex.
-    WaitwordThroughput,
+    WaitwordThroughput = "waitword TO";
     /// The same, with the flavour that sleeps at once.
-    WaitwordWaitWake,
+    WaitwordWaitWake = "waitword WW";
     /// waitword's drop-in, preloaded; the program uses the C library's locks.
-    DropIn,
+    DropIn = "drop-in";
 }
 
 impl Contender {
-    /// All contenders.
-    pub const ALL: [Self; 9] = [
-        Self::Glibc,
-        Self::Std,
-        Self::ParkingLot,
-        Self::Nsync,
-        Self::Absl,
-        Self::Waitword,
-        Self::WaitwordThroughput,
-        Self::WaitwordWaitWake,
-        Self::DropIn,
-    ];
-
-    /// The name in commands and reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Glibc => "glibc",
-            Self::Std => "std",
-            Self::ParkingLot => "parking_lot",
-            Self::Nsync => "nsync",
-            Self::Absl => "absl",
-            Self::Waitword => "waitword",
-            Self::WaitwordThroughput => "waitword TO",
-            Self::WaitwordWaitWake => "waitword WW",
-            Self::DropIn => "drop-in",
-        }
-    }
-
     /// Whether this is waitword in any form.
     pub fn is_ours(self) -> bool {
         matches!(
@@ -90,72 +64,35 @@ impl Contender {
     /// Runs the job with this contender's locks.
     pub(super) fn run(self, job: Job<'_>) -> Result<Outcome, Failure> {
         match job.cell.id.family {
-            Family::Mutex => with_mutex!(self, mutex::run, job),
-            Family::ManyMutexes => with_mutex!(self, many_mutexes::run, job),
-            Family::Burst => with_mutex!(self, burst::run, job),
-            Family::RwLock => self.run_rwlock(job),
-            Family::Queue => self.run_queue(job),
-            Family::Pool => self.run_pool(job),
-            Family::ForkJoin => self.run_fork_join(job),
-        }
-    }
-
-    fn run_rwlock(self, job: Job<'_>) -> Result<Outcome, Failure> {
-        match self {
-            Self::Glibc | Self::DropIn => rwlock::run::<glibc::RwLock<glibc::PreferReader>>(job),
-            Self::Std => rwlock::run::<stdlib::RwLock>(job),
-            Self::ParkingLot => rwlock::run::<parking_lot::RwLock>(job),
-            #[cfg(has_nsync)]
-            Self::Nsync => rwlock::run::<crate::locks::nsync::Mu>(job),
-            #[cfg(has_absl)]
-            Self::Absl => rwlock::run::<crate::locks::absl::Mu>(job),
-            Self::Waitword => rwlock::run::<ours::RwLock<ours::PreferReaders>>(job),
-            _ => Err(self.is_missing()),
-        }
-    }
-
-    fn run_queue(self, job: Job<'_>) -> Result<Outcome, Failure> {
-        match self {
-            Self::Glibc | Self::DropIn => queue::run::<glibc::Condvar>(job),
-            Self::Std => queue::run::<stdlib::Condvar>(job),
-            Self::ParkingLot => queue::run::<parking_lot::Condvar>(job),
-            #[cfg(has_nsync)]
-            Self::Nsync => queue::run::<crate::locks::nsync::Cv>(job),
-            #[cfg(has_absl)]
-            Self::Absl => queue::run::<crate::locks::absl::Cv>(job),
-            Self::Waitword => queue::run::<ours::Condvar<ours::Adaptive>>(job),
-            Self::WaitwordThroughput => queue::run::<ours::Condvar<ours::Throughput>>(job),
-            Self::WaitwordWaitWake => queue::run::<ours::Condvar<ours::WaitWake>>(job),
-            #[allow(unreachable_patterns, reason = "not if all peers are there")]
-            _ => Err(self.is_missing()),
-        }
-    }
-
-    fn run_pool(self, job: Job<'_>) -> Result<Outcome, Failure> {
-        match self {
-            Self::Glibc | Self::DropIn => pool::run::<glibc::Semaphore>(job),
-            Self::Std => pool::run::<pool::Made<stdlib::Condvar>>(job),
-            Self::ParkingLot => pool::run::<pool::Made<parking_lot::Condvar>>(job),
-            #[cfg(has_nsync)]
-            Self::Nsync => pool::run::<pool::Made<crate::locks::nsync::Cv>>(job),
-            #[cfg(has_absl)]
-            Self::Absl => pool::run::<pool::Made<crate::locks::absl::Cv>>(job),
-            Self::Waitword => pool::run::<semaphore::Ours>(job),
-            _ => Err(self.is_missing()),
-        }
-    }
-
-    fn run_fork_join(self, job: Job<'_>) -> Result<Outcome, Failure> {
-        match self {
-            Self::Glibc | Self::DropIn => fork_join::run::<barrier::Pthread>(job),
-            Self::Std => fork_join::run::<barrier::Std>(job),
-            Self::ParkingLot => fork_join::run::<fork_join::Made<parking_lot::Condvar>>(job),
-            #[cfg(has_nsync)]
-            Self::Nsync => fork_join::run::<fork_join::Made<crate::locks::nsync::Cv>>(job),
-            #[cfg(has_absl)]
-            Self::Absl => fork_join::run::<fork_join::Made<crate::locks::absl::Cv>>(job),
-            Self::Waitword => fork_join::run::<barrier::Ours>(job),
-            _ => Err(self.is_missing()),
+            Family::Mutex => with_mutex!(self, job, mutex::run),
+            Family::ManyMutexes => with_mutex!(self, job, many_mutexes::run),
+            Family::Burst => with_mutex!(self, job, burst::run),
+            Family::RwLock => with!(
+                self, job, rwlock::run,
+                glibc: glibc::RwLock<glibc::PreferReader>, std: stdlib::RwLock,
+                parking_lot: parking_lot::RwLock, nsync: nsync::Mu, absl: absl::Mu,
+                waitword: ours::RwLock<ours::PreferReaders>
+            ),
+            Family::Queue => with!(
+                self, job, queue::run,
+                glibc: glibc::Condvar, std: stdlib::Condvar,
+                parking_lot: parking_lot::Condvar, nsync: nsync::Cv, absl: absl::Cv,
+                waitword: ours::Condvar<ours::Adaptive>, ours::Condvar<ours::Throughput>,
+                ours::Condvar<ours::WaitWake>
+            ),
+            Family::Pool => with!(
+                self, job, pool::run,
+                glibc: glibc::Semaphore, std: pool::Made<stdlib::Condvar>,
+                parking_lot: pool::Made<parking_lot::Condvar>, nsync: pool::Made<nsync::Cv>,
+                absl: pool::Made<absl::Cv>, waitword: semaphore::Ours
+            ),
+            Family::ForkJoin => with!(
+                self, job, fork_join::run,
+                glibc: barrier::Pthread, std: barrier::Std,
+                parking_lot: fork_join::Made<parking_lot::Condvar>,
+                nsync: fork_join::Made<nsync::Cv>, absl: fork_join::Made<absl::Cv>,
+                waitword: barrier::Ours
+            ),
         }
     }
 
@@ -164,42 +101,44 @@ impl Contender {
     }
 }
 
-/// Calls a function that is generic over a mutex with the contender's mutex.
-macro_rules! with_mutex {
-    ($contender:expr, $run:path, $job:expr) => {{
+/// Calls `$run`, a function generic over a lock, with the contender's lock; ours is in some
+/// families the default and two flavours.
+macro_rules! with {
+    (
+        $contender:expr, $job:expr, $run:path, glibc: $glibc:ty, std: $std:ty,
+        parking_lot: $parking_lot:ty, nsync: $nsync:ty, absl: $absl:ty,
+        waitword: $waitword:ty $(, $throughput:ty, $wait_wake:ty)?
+    ) => {{
         use $run as run;
         match $contender {
-            Contender::Glibc | Contender::DropIn => run::<glibc::Mutex<glibc::Normal>>($job),
-            Contender::Std => run::<stdlib::Mutex>($job),
-            Contender::ParkingLot => run::<parking_lot::Mutex>($job),
+            Contender::Glibc | Contender::DropIn => run::<$glibc>($job),
+            Contender::Std => run::<$std>($job),
+            Contender::ParkingLot => run::<$parking_lot>($job),
             #[cfg(has_nsync)]
-            Contender::Nsync => run::<crate::locks::nsync::Mu>($job),
+            Contender::Nsync => run::<$nsync>($job),
             #[cfg(has_absl)]
-            Contender::Absl => run::<crate::locks::absl::Mu>($job),
-            Contender::Waitword => run::<ours::Mutex<ours::Adaptive>>($job),
-            Contender::WaitwordThroughput => run::<ours::Mutex<ours::Throughput>>($job),
-            Contender::WaitwordWaitWake => run::<ours::Mutex<ours::WaitWake>>($job),
+            Contender::Absl => run::<$absl>($job),
+            Contender::Waitword => run::<$waitword>($job),
+            $(
+                Contender::WaitwordThroughput => run::<$throughput>($job),
+                Contender::WaitwordWaitWake => run::<$wait_wake>($job),
+            )?
             #[allow(unreachable_patterns, reason = "not if all peers are there")]
             _ => Err($contender.is_missing()),
         }
     }};
 }
+use with;
+
+macro_rules! with_mutex {
+    ($contender:expr, $job:expr, $run:path) => {
+        with!(
+            $contender, $job, $run,
+            glibc: glibc::Mutex<glibc::Normal>, std: stdlib::Mutex,
+            parking_lot: parking_lot::Mutex, nsync: nsync::Mu, absl: absl::Mu,
+            waitword: ours::Mutex<ours::Adaptive>, ours::Mutex<ours::Throughput>,
+            ours::Mutex<ours::WaitWake>
+        )
+    };
+}
 use with_mutex;
-
-impl fmt::Display for Contender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Contender {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|each| each.name() == text);
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            format!("unknown contender: `{text}`; known: {names}")
-        })
-    }
-}

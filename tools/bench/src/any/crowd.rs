@@ -18,9 +18,9 @@ use super::draw::rng_of;
 use super::interlude::Interludes;
 use super::timeline::{Event, Timeline};
 use super::work::work;
+use crate::cpus::{allowed_cpus, run_on};
 use crate::ticks;
 use crate::usage::Usage;
-use crate::workload::{allowed_cpus, run_on};
 use core::time::Duration;
 use hdrhistogram::Histogram;
 use std::sync::Barrier;
@@ -29,9 +29,13 @@ use std::time::Instant;
 
 /// Number of times that a thread draws in advance and then cycles through.
 const TABLE: usize = 1 << 10;
-/// The longest wait, in ticks, that the histogram can record: a quarter of an hour at 1 GHz.
-const LONGEST: u64 = 1 << 40;
-const DIGITS: u8 = 2;
+/// What to run.
+#[derive(Clone, Copy)]
+pub(super) struct Job<'a> {
+    pub(super) cell: &'a Cell,
+    pub(super) time: Duration,
+    pub(super) is_traced: bool,
+}
 
 /// What all threads did.
 pub(super) struct Outcome {
@@ -90,12 +94,10 @@ impl<'a> Member<'a> {
             over,
             inside: cell.inside.table(TABLE, &mut rng),
             outside: cell.outside.table(TABLE, &mut rng),
-            interludes: cell
-                .interlude
-                .map(|(which, part)| Interludes::new(which, part, &mut rng)),
+            interludes: cell.interlude.map(|(which, part)| Interludes::new(which, part, &mut rng)),
             at: number * 31 % TABLE,
             operations: 0,
-            waits: histogram(),
+            waits: ticks::histogram(),
             timeline: is_traced.then(Timeline::new),
         }
     }
@@ -143,15 +145,19 @@ impl<'a> Member<'a> {
 }
 
 /// Runs `body` on each of the cell's threads. `body` must return soon after [`Member::is_over`]
-/// returns true. `end` wakes threads that would otherwise wait forever once the time is over; it is
-/// called repeatedly until all threads have ended.
-pub(super) fn run(
-    cell: &Cell,
-    time: Duration,
-    is_traced: bool,
-    body: impl Fn(&mut Member<'_>) + Sync,
+/// returns true.
+pub(super) fn run(job: Job<'_>, body: impl Fn(&mut Member<'_>) + Sync) -> Outcome {
+    run_to_end(job, || {}, body)
+}
+
+/// The same, with an `end` that wakes threads which would otherwise wait forever once the time is
+/// over; it is called repeatedly until all threads have ended.
+pub(super) fn run_to_end(
+    job: Job<'_>,
     end: impl Fn(),
+    body: impl Fn(&mut Member<'_>) + Sync,
 ) -> Outcome {
+    let Job { cell, time, is_traced } = job;
     let threads = cell.threads as usize;
     let over = &Over(AtomicBool::new(false));
     let gate = &Barrier::new(threads + 1);
@@ -188,7 +194,7 @@ pub(super) fn run(
             seconds: 0.0,
             operations: Vec::new(),
             usage: Usage::default(),
-            waits: histogram(),
+            waits: ticks::histogram(),
             timelines: Vec::new(),
         };
         for member in members {
@@ -202,8 +208,4 @@ pub(super) fn run(
         outcome.seconds = (ended - began).as_secs_f64();
         outcome
     })
-}
-
-fn histogram() -> Histogram<u32> {
-    Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("a range and digits that there are")
 }

@@ -18,12 +18,7 @@ const INTERLUDES: f64 = 0.25;
 
 /// The first `count` cells of a seed.
 pub fn cells(family: Family, beside: Beside, seed: u64, count: u32) -> Vec<Cell> {
-    let id = |number| CellId {
-        family,
-        seed,
-        number,
-        beside,
-    };
+    let id = |number| CellId { family, seed, number, beside };
     (0..count).map(|number| cell(id(number))).collect()
 }
 
@@ -31,14 +26,8 @@ pub fn cells(family: Family, beside: Beside, seed: u64, count: u32) -> Vec<Cell>
 pub fn cell(id: CellId) -> Cell {
     let mut rng = rng_of(id, 0);
     let draw = &mut rng;
-    let inside = Durations {
-        mean: between(draw, INSIDE),
-        shape: shape(draw),
-    };
-    let mut outside = Durations {
-        mean: inside.mean * between(draw, GAP),
-        shape: shape(draw),
-    };
+    let inside = Durations { mean: between(draw, INSIDE), shape: shape(draw) };
+    let mut outside = Durations { mean: inside.mean * between(draw, GAP), shape: shape(draw) };
     let mut threads = between(draw, [2.0, MOST_THREADS]).round() as u32;
     let interlude = interlude(draw);
     let load = match id.family {
@@ -48,10 +37,9 @@ pub fn cell(id: CellId) -> Cell {
             skew: *one_of(draw, &[0.0, 0.0, 0.6, 1.0, 1.4]),
             nested: draw.u32(..3) == 0,
         },
-        Family::RwLock => Load::RwLock {
-            writes: between(draw, [0.001, 0.5]),
-            dedicated: draw.u32(..4) == 0,
-        },
+        Family::RwLock => {
+            Load::RwLock { writes: between(draw, [0.001, 0.5]), dedicated: draw.u32(..4) == 0 }
+        }
         Family::Queue => {
             let producers = between(draw, [1.0, 16.0]).round() as u32;
             let consumers = between(draw, [1.0, 16.0]).round() as u32;
@@ -64,9 +52,9 @@ pub fn cell(id: CellId) -> Cell {
                 signal: *one_of(draw, &[Signal::Held, Signal::Unlocked, Signal::Broadcast]),
             }
         }
-        Family::Pool => Load::Pool {
-            permits: between(draw, [1.0, f64::from(threads)]).round() as u32,
-        },
+        Family::Pool => {
+            Load::Pool { permits: between(draw, [1.0, f64::from(threads)]).round() as u32 }
+        }
         Family::ForkJoin => Load::ForkJoin,
         Family::Burst => Load::Burst {
             sections: between(draw, [1.0, 100.0]).round() as u32,
@@ -75,20 +63,10 @@ pub fn cell(id: CellId) -> Cell {
     };
     // A queue's sections are short; the work on the items takes the time.
     let inside = match id.family {
-        Family::Queue => Durations {
-            mean: inside.mean.min(500.0),
-            ..inside
-        },
+        Family::Queue => Durations { mean: inside.mean.min(500.0), ..inside },
         _ => inside,
     };
-    Cell {
-        id,
-        threads,
-        inside,
-        outside,
-        interlude,
-        load,
-    }
+    Cell { id, threads, inside, outside, interlude, load }
 }
 
 /// A cell's random generator: `part` 0 draws the cell itself, other parts serve its threads.
@@ -110,15 +88,7 @@ fn one_of<'a, T>(rng: &mut Rng, these: &'a [T]) -> &'a T {
 }
 
 fn shape(rng: &mut Rng) -> Shape {
-    *one_of(
-        rng,
-        &[
-            Shape::Fixed,
-            Shape::Exponential,
-            Shape::Bimodal,
-            Shape::Pareto,
-        ],
-    )
+    *one_of(rng, &[Shape::Fixed, Shape::Exponential, Shape::Bimodal, Shape::Pareto])
 }
 
 fn interlude(rng: &mut Rng) -> Option<(Interlude, f64)> {
@@ -133,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cell_is_the_same_beside_whatever_and_among_however_many() {
+    fn a_cell_depends_neither_on_surroundings_nor_on_other_cells() {
         for family in Family::ALL {
             let quiet = cells(family, Beside::Quiet, 7, 50);
             for (cell, busy) in quiet.iter().zip(cells(family, Beside::BusyAll, 7, 20)) {
@@ -152,10 +122,7 @@ mod tests {
         let cells = cells(Family::Mutex, Beside::Quiet, 1, 1000);
         let means = |of: fn(&Cell) -> f64| {
             let values = cells.iter().map(of);
-            (
-                values.clone().fold(f64::INFINITY, f64::min),
-                values.fold(0.0, f64::max),
-            )
+            (values.clone().fold(f64::INFINITY, f64::min), values.fold(0.0, f64::max))
         };
         let (least, most) = means(|cell| cell.inside.mean);
         assert!((20.0..25.0).contains(&least) && (80_000.0..100_000.0).contains(&most));
@@ -171,22 +138,11 @@ mod tests {
     fn a_cell_is_read_as_it_is_written() {
         for family in Family::ALL {
             for beside in Beside::ALL {
-                let id = CellId {
-                    family,
-                    seed: 1001,
-                    number: 12,
-                    beside,
-                };
+                let id = CellId { family, seed: 1001, number: 12, beside };
                 assert_eq!(id.to_string().parse(), Ok(id));
             }
         }
-        for wrong in [
-            "mutex/7/12",
-            "lock/quiet/7/12",
-            "mutex/loud/7/12",
-            "mutex/quiet/7/x",
-            "",
-        ] {
+        for wrong in ["mutex/7/12", "lock/quiet/7/12", "mutex/loud/7/12", "mutex/quiet/7/x", ""] {
             assert!(wrong.parse::<CellId>().is_err(), "{wrong}");
         }
     }

@@ -80,16 +80,8 @@ mod tests {
     #[test]
     fn each_shape_has_its_mean() {
         let mut rng = Rng::with_seed(1);
-        for shape in [
-            Shape::Fixed,
-            Shape::Exponential,
-            Shape::Bimodal,
-            Shape::Pareto,
-        ] {
-            let durations = Durations {
-                mean: 1000.0,
-                shape,
-            };
+        for shape in [Shape::Fixed, Shape::Exponential, Shape::Bimodal, Shape::Pareto] {
+            let durations = Durations { mean: 1000.0, shape };
             let samples = 1_000_000;
             let sum: f64 = (0..samples).map(|_| durations.sample(&mut rng)).sum();
             let mean = sum / f64::from(samples);

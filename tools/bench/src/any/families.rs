@@ -9,19 +9,9 @@ pub(super) mod pool;
 pub(super) mod queue;
 pub(super) mod rwlock;
 
-use super::cell::Cell;
 use super::crowd::Outcome;
 use crate::harness::{Failure, check};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
-
-/// What to run.
-#[derive(Clone, Copy)]
-pub(super) struct Job<'a> {
-    pub(super) cell: &'a Cell,
-    pub(super) time: Duration,
-    pub(super) is_traced: bool,
-}
 
 /// A counter that only the lock's holder writes, on a cache line of its own.
 #[derive(Default)]

@@ -38,9 +38,8 @@ impl Interludes {
             (Interlude::Sleep, _) => thread::sleep(SLEEP),
             (Interlude::Io, Some(file)) => {
                 let mut page = [1; PAGE];
-                let done = file
-                    .write_all_at(&page, 0)
-                    .and_then(|()| file.read_exact_at(&mut page, 0));
+                let done =
+                    file.write_all_at(&page, 0).and_then(|()| file.read_exact_at(&mut page, 0));
                 done.expect("a file of its own can be written and read");
             }
             (Interlude::Io, None) => unreachable!("it has a file"),

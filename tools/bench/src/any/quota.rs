@@ -111,10 +111,7 @@ impl Group {
         let group = Self(own.join(name));
         fs::create_dir(&group.0).ok()?;
         // Open only, never create: where the kernel has no such file, we must not make one.
-        let mut quota = OpenOptions::new()
-            .write(true)
-            .open(group.0.join(file))
-            .ok()?;
+        let mut quota = OpenOptions::new().write(true).open(group.0.join(file)).ok()?;
         io::Write::write_all(&mut quota, says.as_bytes()).ok()?;
         // In cgroup version 2, a group that has processes cannot have a child group with a quota.
         group.processes().ok()?;
@@ -122,9 +119,7 @@ impl Group {
     }
 
     fn processes(&self) -> io::Result<File> {
-        OpenOptions::new()
-            .write(true)
-            .open(self.0.join("cgroup.procs"))
+        OpenOptions::new().write(true).open(self.0.join("cgroup.procs"))
     }
 }
 
@@ -200,11 +195,7 @@ mod tests {
         for quota in [quota, Quota(None)] {
             let used = used_with(&quota);
             // Only an upper bound: how much CPU the child gets on a loaded machine is not up to us.
-            assert!(
-                used < Duration::from_millis(700),
-                "{:?}: {used:?}",
-                quota.keeper()
-            );
+            assert!(used < Duration::from_millis(700), "{:?}: {used:?}", quota.keeper());
         }
         assert!(group.is_none_or(|group| !group.exists()));
     }
@@ -217,12 +208,10 @@ mod tests {
     #[test]
     fn where_no_group_can_be_made_there_is_none() {
         assert!(Group::below(Path::new("/nonexistent"), "cpu.max", "1 2").is_none());
-        let directory = std::env::temp_dir().join(format!("waitword-quota-{}", std::process::id()));
-        fs::create_dir(&directory).unwrap();
-        fs::write(directory.join("cgroup.procs"), "").unwrap();
-        assert!(Group::below(&directory, "cpu.max", "1 2").is_none());
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("cgroup.procs"), "").unwrap();
+        assert!(Group::below(directory.path(), "cpu.max", "1 2").is_none());
         let left: Vec<_> = fs::read_dir(&directory).unwrap().collect();
         assert_eq!(left.len(), 1, "{left:?}");
-        fs::remove_dir_all(&directory).unwrap();
     }
 }

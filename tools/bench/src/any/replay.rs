@@ -23,12 +23,8 @@ pub struct Replayed {
 /// The contender misbehaved, or could not be started.
 pub fn replay(cell: &Cell, contender: Contender, method: &Method) -> Result<Replayed, Failure> {
     let busy = super::surroundings::Busy::beside(cell.id.beside)?;
-    let order = Order {
-        cell: *cell,
-        contender,
-        milliseconds: method.milliseconds,
-        is_traced: true,
-    };
+    let order =
+        Order { cell: *cell, contender, milliseconds: method.milliseconds, is_traced: true };
     let answer = carry_out(&order, method)?;
     drop(busy);
     Ok(Replayed {
@@ -43,10 +39,7 @@ impl Replayed {
     /// means holding, `.` waiting, a blank working; each column shows what took most of the step.
     pub fn chart(&self, columns: usize, step: f64) -> String {
         let step = step * 1e3 / self.nanoseconds_per_tick;
-        let last = self
-            .timelines
-            .iter()
-            .filter_map(|line| line.events().last());
+        let last = self.timelines.iter().filter_map(|line| line.events().last());
         let end = last.map(|(at, _)| at).max().unwrap_or(0) as f64;
         let start = end - step * columns as f64;
         let lines = self.timelines.iter().enumerate().map(|(number, timeline)| {
@@ -62,9 +55,8 @@ fn line(timeline: &Timeline, start: f64, step: f64, columns: usize) -> String {
     let events: Vec<_> = timeline.events().collect();
     for (place, &(at, event)) in events.iter().enumerate() {
         let from = at as f64 - start;
-        let until = events
-            .get(place + 1)
-            .map_or(step * columns as f64, |&(at, _)| at as f64 - start);
+        let until =
+            events.get(place + 1).map_or(step * columns as f64, |&(at, _)| at as f64 - start);
         let kind = match event {
             Event::Holds => 0,
             Event::Waits => 1,

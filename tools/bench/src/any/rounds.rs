@@ -133,9 +133,7 @@ fn round(
 
 /// Has a child process carry out the order.
 pub(super) fn carry_out(order: &Order, method: &Method) -> Result<Answer, Failure> {
-    let Order {
-        cell, contender, ..
-    } = order;
+    let Order { cell, contender, .. } = order;
     let failed = |what: &str| Failure::new(format!("{}: {contender}: {what}", cell.id));
     let io = |error: std::io::Error| failed(&error.to_string());
     let mut command = Command::new(std::env::current_exe().map_err(io)?);

@@ -141,16 +141,12 @@ impl Which {
     /// Each family in each of the surroundings that have cells, and finally all cells together.
     pub fn all_of(cells: &[CellReport]) -> Vec<Self> {
         let pairs = Family::ALL.into_iter().flat_map(|family| {
-            Beside::ALL.into_iter().map(move |beside| Self {
-                family: Some(family),
-                beside: Some(beside),
-            })
+            Beside::ALL
+                .into_iter()
+                .map(move |beside| Self { family: Some(family), beside: Some(beside) })
         });
         let all = Self::default();
-        pairs
-            .chain([all])
-            .filter(|which| cells.iter().any(|cell| which.has(cell)))
-            .collect()
+        pairs.chain([all]).filter(|which| cells.iter().any(|cell| which.has(cell))).collect()
     }
 }
 
@@ -186,9 +182,7 @@ pub fn worst<'a>(
 ) -> Vec<(Contender, Ratio, &'a CellReport)> {
     let each = |&who| {
         let sorted = sorted(cells, Which::default(), who, To::Best, Of::Throughput);
-        sorted
-            .into_iter()
-            .map(move |(ratio, cell)| (who, ratio, cell))
+        sorted.into_iter().map(move |(ratio, cell)| (who, ratio, cell))
     };
     let mut all: Vec<_> = ours.iter().flat_map(each).collect();
     all.sort_by(|(_, one, _), (_, other, _)| one.summary.median.total_cmp(&other.summary.median));
@@ -205,10 +199,7 @@ pub fn ratios(
     of: Of,
 ) -> Option<Ratios> {
     let sorted = sorted(cells, which, ours, to, of);
-    let all: Vec<f64> = sorted
-        .iter()
-        .map(|(ratio, _)| ratio.summary.median)
-        .collect();
+    let all: Vec<f64> = sorted.iter().map(|(ratio, _)| ratio.summary.median).collect();
     Some(Ratios {
         mean: geometric_mean(all.iter().copied())?,
         interval: interval_of_mean(&all),
@@ -234,10 +225,7 @@ fn interval_of_mean(values: &[f64]) -> Interval {
         })
         .collect();
     means.sort_by(f64::total_cmp);
-    Interval {
-        low: means[OUTSIDE],
-        high: means[DRAWS - 1 - OUTSIDE],
-    }
+    Interval { low: means[OUTSIDE], high: means[DRAWS - 1 - OUTSIDE] }
 }
 
 #[cfg(test)]
@@ -262,26 +250,15 @@ mod tests {
     /// A cell in which std is the fastest, glibc takes the least CPU, and ours is `times` as fast
     /// as std.
     fn cell(number: u32, times: f64) -> CellReport {
-        let id = CellId {
-            family: Family::Mutex,
-            seed: 1,
-            number,
-            beside: Beside::Quiet,
-        };
+        let id = CellId { family: Family::Mutex, seed: 1, number, beside: Beside::Quiet };
         CellReport {
             cell: draw::cell(id),
             repeated: 0,
             disturbed: 0,
             quota: None,
             contenders: vec![
-                (
-                    Contender::Glibc,
-                    vec![figures(50.0, 1.0), figures(5.0, 1.0)],
-                ),
-                (
-                    Contender::Std,
-                    vec![figures(100.0, 4.0), figures(10.0, 4.0)],
-                ),
+                (Contender::Glibc, vec![figures(50.0, 1.0), figures(5.0, 1.0)]),
+                (Contender::Std, vec![figures(100.0, 4.0), figures(10.0, 4.0)]),
                 (
                     Contender::Waitword,
                     vec![figures(100.0 * times, 2.0), figures(10.0 * times, 2.0)],
@@ -293,12 +270,7 @@ mod tests {
     #[test]
     fn the_best_is_the_fastest_in_every_figure_and_ratios_are_of_one_round() {
         let cell = cell(0, 0.5);
-        let median = |to, of| {
-            cell.ratio(Contender::Waitword, to, of)
-                .unwrap()
-                .summary
-                .median
-        };
+        let median = |to, of| cell.ratio(Contender::Waitword, to, of).unwrap().summary.median;
         assert_eq!(cell.other(To::Best), Some(Contender::Std));
         // In the second round all contenders were ten times as slow.
         assert_eq!(median(To::Best, Of::Throughput), 0.5);
@@ -314,38 +286,18 @@ mod tests {
             .zip(0..)
             .map(|(times, number)| cell(number, times))
             .collect();
-        let ratios = ratios(
-            &cells,
-            Which::default(),
-            Contender::Waitword,
-            To::Best,
-            Of::Throughput,
-        );
-        let Ratios {
-            mean,
-            interval,
-            tenth,
-            worst,
-            cells: count,
-        } = ratios.unwrap();
+        let ratios =
+            ratios(&cells, Which::default(), Contender::Waitword, To::Best, Of::Throughput);
+        let Ratios { mean, interval, tenth, worst, cells: count } = ratios.unwrap();
         assert!((mean - 1.0).abs() < 1e-9 && count == 5);
         assert_eq!((tenth, worst), (0.25, 0.25));
         assert!(0.25 <= interval.low && interval.low < 0.9, "{interval:?}");
         assert!(1.1 < interval.high && interval.high <= 4.0, "{interval:?}");
         let listed = super::worst(&cells, &[Contender::Waitword, Contender::DropIn], 2);
-        let medians: Vec<f64> = listed
-            .iter()
-            .map(|(_, ratio, _)| ratio.summary.median)
-            .collect();
+        let medians: Vec<f64> = listed.iter().map(|(_, ratio, _)| ratio.summary.median).collect();
         assert_eq!(medians, [0.25, 1.0], "no drop-in was measured");
-        let none = Which {
-            beside: Some(Beside::Pinned),
-            ..Which::default()
-        };
-        assert_eq!(
-            super::ratios(&cells, none, Contender::Waitword, To::Best, Of::Cpu),
-            None
-        );
+        let none = Which { beside: Some(Beside::Pinned), ..Which::default() };
+        assert_eq!(super::ratios(&cells, none, Contender::Waitword, To::Best, Of::Cpu), None);
         let names: Vec<String> = Which::all_of(&cells).into_iter().map(Which::name).collect();
         assert_eq!(names, ["mutex, quiet", "all"]);
     }

@@ -2,8 +2,8 @@
 //! CPU time quota.)
 
 use super::cell::Beside;
+use crate::cpus::allowed_cpus;
 use crate::harness::Failure;
-use crate::workload::allowed_cpus;
 use libc::pid_t;
 use std::io;
 use std::os::unix::process::CommandExt as _;

@@ -26,10 +26,7 @@ const MOST: usize = 1 << 16;
 
 impl Timeline {
     pub(super) fn new() -> Self {
-        Self {
-            events: Vec::with_capacity(MOST),
-            next: 0,
-        }
+        Self { events: Vec::with_capacity(MOST), next: 0 }
     }
 
     #[inline]

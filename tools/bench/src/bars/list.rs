@@ -92,15 +92,7 @@ const fn bar(
     variants: &'static [&'static str],
     metrics: &'static [&'static str],
 ) -> Bar {
-    Bar {
-        what,
-        limit,
-        figure,
-        workload,
-        case,
-        variants,
-        metrics,
-    }
+    Bar { what, limit, figure, workload, case, variants, metrics }
 }
 
 #[rustfmt::skip]

@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::harness::Better;
-use crate::run::{Settings, workloads};
+use crate::settings::Settings;
 use crate::stats::Ratio;
 use crate::usage::Usage;
+use crate::workload::workloads;
 
 fn report(workload: &str, case: &str, variant: &str, ratio: &[f64]) -> WorkloadReport {
     let metric = MetricReport {
@@ -71,12 +72,7 @@ fn the_whole_interval_decides_and_the_worst_cell_comes_first() {
 
 #[test]
 fn memory_must_suffice_in_every_round() {
-    let judged = judge(&[report(
-        "memory",
-        "after 16 threads",
-        "waitword",
-        &[0.7, 0.7, 1.4],
-    )]);
+    let judged = judge(&[report("memory", "after 16 threads", "waitword", &[0.7, 0.7, 1.4])]);
     assert_eq!(judged[0].verdict, Verdict::NotMet);
 }
 
@@ -93,12 +89,7 @@ fn where_more_is_better_the_least_is_the_worst() {
     };
     let mut all = report("mutex", "t = 2, L = 5, D = 1", "waitword", &[1.5; 7]);
     assert_eq!(bar.judge(&[all.clone()]).verdict, Verdict::Met);
-    let worse = report(
-        "mutex",
-        "t = 64, L = 5, D = 1",
-        "waitword, other",
-        &[0.9; 7],
-    );
+    let worse = report("mutex", "t = 64, L = 5, D = 1", "waitword, other", &[0.9; 7]);
     all.cases.extend(worse.cases);
     let judged = bar.judge(&[all]);
     assert!(judged.at_least && judged.verdict == Verdict::NotMet);
@@ -156,11 +147,7 @@ fn peers_are_the_best_in_each_round_or_the_fastest_over_all() {
 #[test]
 fn what_was_not_measured_is_not_met_silently() {
     let other = report("calls", "some other case", "waitword 8", &[0.0]);
-    assert!(
-        judge(&[other])
-            .iter()
-            .all(|bar| bar.verdict == Verdict::NotMeasured)
-    );
+    assert!(judge(&[other]).iter().all(|bar| bar.verdict == Verdict::NotMeasured));
     assert!(judge(&[]).is_empty());
 }
 
@@ -168,24 +155,15 @@ fn what_was_not_measured_is_not_met_silently() {
 #[test]
 fn every_bar_has_a_case() {
     for bar in BARS {
-        let workload = workloads()
-            .iter()
-            .find(|workload| workload.name == bar.workload)
-            .unwrap();
+        let workload = workloads().iter().find(|workload| workload.name == bar.workload).unwrap();
         let mut cases = (workload.cases)(&Settings::default());
-        let full = Settings {
-            full: true,
-            ..Settings::default()
-        };
+        let full = Settings { full: true, ..Settings::default() };
         cases.extend((workload.cases)(&full));
         let fits = |case: &crate::harness::Case| {
             let named = |part: &&str| case.name.contains(*part);
             bar.case.iter().all(named)
                 && (bar.metrics.is_empty()
-                    || case
-                        .metrics
-                        .iter()
-                        .any(|metric| bar.metrics.contains(&metric.name)))
+                    || case.metrics.iter().any(|metric| bar.metrics.contains(&metric.name)))
         };
         // A machine with one CPU has no case "two CPUs".
         let two_cpus = bar.case.contains(&"two CPUs");

@@ -1,16 +1,17 @@
 //! Compares synthetic reports, and the reports of one real run whose loop does a tenth more work.
 
 use super::*;
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
-use crate::run::{Observer, Settings, Workload, run};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Workload};
+use crate::run::{Observer, run};
+use crate::settings::Settings;
 use crate::usage::Usage;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-struct Nobody;
+struct Silent;
 
-impl Observer for Nobody {
+impl Observer for Silent {
     fn case(&mut self, _: &str, _: &str) {}
     fn progress(&mut self, _: f64) {}
     fn workload(&mut self, _: &crate::report::WorkloadReport) {}
@@ -21,18 +22,11 @@ static THOUSANDTHS: AtomicU64 = AtomicU64::new(500);
 /// How slow the machine is: the factor on every time, in thousandths.
 static MACHINE: AtomicU64 = AtomicU64::new(1000);
 
-const METRICS: &[Metric] = &[
-    Metric::less("time", "ns"),
-    Metric::more("rate", "ops/s"),
-    Metric::neither("size", "bytes"),
-];
+const METRICS: &[Metric] =
+    &[Metric::less("time", "ns"), Metric::more("rate", "ops/s"), Metric::neither("size", "bytes")];
 
 fn measured(time: f64) -> Result<Measured, Failure> {
-    Ok(Measured {
-        values: vec![time, 1e9 / time, time],
-        operations: 1,
-        usage: Usage::default(),
-    })
+    Ok(Measured { values: vec![time, 1e9 / time, time], operations: 1, usage: Usage::default() })
 }
 
 fn made(settings: &Settings) -> Vec<Case> {
@@ -57,22 +51,10 @@ fn made(settings: &Settings) -> Vec<Case> {
 }
 
 fn report_of(cases: fn(&Settings) -> Vec<Case>, rounds: usize) -> Report {
-    let workload = Workload {
-        name: "planted",
-        about: "planted",
-        patch: None,
-        milliseconds: 1,
-        cases,
-    };
-    let settings = Settings {
-        rounds,
-        ..Settings::default()
-    };
-    run(
-        &[workload],
-        &Context::new(settings, Arc::default()),
-        &mut Nobody,
-    )
+    let workload =
+        Workload { name: "planted", about: "planted", patch: None, milliseconds: 1, cases };
+    let settings = Settings { rounds, ..Settings::default() };
+    run(&[workload], &Context::new(settings, Arc::default()), &mut Silent)
 }
 
 fn find<'a>(comparison: &'a Comparison, variant: &str, metric: &str) -> &'a Change {
@@ -86,12 +68,7 @@ fn a_tenth_more_is_found_whatever_the_machine_does_meanwhile() {
     let old = report_of(made, 15);
     let same = compare(&old, &report_of(made, 15));
     assert_eq!(same.changes.len(), 6);
-    assert!(
-        same.changes
-            .iter()
-            .all(|change| change.direction() == Direction::Same),
-        "{same:?}"
-    );
+    assert!(same.changes.iter().all(|change| change.direction() == Direction::Same), "{same:?}");
 
     THOUSANDTHS.store(550, Relaxed);
     MACHINE.store(1300, Relaxed);
@@ -101,28 +78,13 @@ fn a_tenth_more_is_found_whatever_the_machine_does_meanwhile() {
     assert_eq!(time.direction(), Direction::Worse);
     assert!((time.factor() - 1.1).abs() < 0.03, "{time:?}");
     assert_eq!(time.baseline.as_deref(), Some("glibc"));
-    assert_eq!(
-        find(&changed, "waitword", "rate").direction(),
-        Direction::Worse
-    );
-    assert_eq!(
-        find(&changed, "waitword", "size").direction(),
-        Direction::Same
-    );
+    assert_eq!(find(&changed, "waitword", "rate").direction(), Direction::Worse);
+    assert_eq!(find(&changed, "waitword", "size").direction(), Direction::Same);
     let machine = find(&changed, "glibc", "time");
-    assert_eq!(
-        (machine.baseline.as_ref(), machine.direction()),
-        (None, Direction::Worse)
-    );
+    assert_eq!((machine.baseline.as_ref(), machine.direction()), (None, Direction::Worse));
     let back = compare(&now, &old);
-    assert_eq!(
-        find(&back, "waitword", "time").direction(),
-        Direction::Better
-    );
-    assert_eq!(
-        find(&back, "waitword", "rate").direction(),
-        Direction::Better
-    );
+    assert_eq!(find(&back, "waitword", "time").direction(), Direction::Better);
+    assert_eq!(find(&back, "waitword", "rate").direction(), Direction::Better);
 
     // Entries that only one report has are counted, and too few rounds give no verdict.
     let mut less = old.clone();
@@ -146,10 +108,7 @@ fn work(steps: u64) -> Result<Measured, Failure> {
     for _ in 0..steps {
         x = black_box(x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
     }
-    measured(crate::workload::nanoseconds(
-        start,
-        std::time::Instant::now(),
-    ))
+    measured(crate::workload::timing::nanoseconds(start, std::time::Instant::now()))
 }
 
 fn worked(_: &Settings) -> Vec<Case> {
@@ -178,12 +137,10 @@ fn a_loop_that_does_a_tenth_more_is_found() {
 #[test]
 fn a_report_can_be_read_back_and_says_the_same() {
     let report = report_of(made, 7);
-    let file = std::env::temp_dir().join(format!("waitword-report-{}.json", std::process::id()));
+    let file = tempfile::NamedTempFile::new().unwrap();
     let read = |text: &str| {
         std::fs::write(&file, text).unwrap();
-        let read = Report::read(&file);
-        std::fs::remove_file(&file).unwrap();
-        read
+        Report::read(file.path())
     };
     let text = serde_json::to_string(&report).unwrap();
     assert_eq!(read(&text), Ok(report));

@@ -3,8 +3,8 @@
 //! Each row has a name, the operation, and what is done before it. At most every 10 ms, a wait that
 //! sleeps makes one extra system call: it asks for its priority.
 
-use super::Operation;
-use super::scene::{IT, asleep, elsewhere, long_ago, make_fast, once_asleep, until};
+use super::operation::Operation;
+use super::scene::{IT, asleep, elsewhere, long_ago, make_biased, once_asleep, until};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, fence};
 use std::time::Duration;
@@ -89,9 +89,9 @@ chapters! {
     "rwlock" {
         "read, unlock" { read() }
         "read, unlock, as another reads" { read() } after { read_elsewhere() }
-        "read, unlock: biased" { read() } after { make_fast(&IT.rwlock) }
+        "read, unlock: biased" { read() } after { make_biased(&IT.rwlock) }
         "write, unlock" { write() }
-        "write, unlock: was biased" { write() } after { make_fast(&IT.rwlock) }
+        "write, unlock: was biased" { write() } after { make_biased(&IT.rwlock) }
         "lock upgradable, upgrade, unlock" { upgrade() }
         "unlock, 1 reader sleeps" { end_write() } after {
             IT.rwlock.lock_exclusive();

@@ -16,17 +16,19 @@ mod condvar;
 mod futex;
 mod mutex;
 mod others;
+mod rows;
 mod rwlock;
 
-use super::Operation;
+use super::operation::Operation;
 use crate::locks::glibc::{self, ErrorChecking, Inherit, Recursive};
 use crate::locks::pthread::{CLibrary, DropIn, is_loaded};
-use crate::locks::{every_condvar, every_mutex, every_rwlock, is_ours, ours};
+use crate::locks::{every_condvar, every_mutex, every_rwlock, ours};
 use crate::ops::{Called, Kernel, Ours};
 use condvar::condvar;
 use futex::futex;
 use mutex::mutex;
 use others::others;
+use rows::side_by_side;
 use rwlock::rwlock;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
@@ -43,20 +45,14 @@ pub(super) fn operations() -> Vec<Operation> {
     }
     let mut chapters = vec![
         side_by_side("mutex and its peers", all),
-        side_by_side(
-            "condition variable and its peers",
-            every_condvar!(condvar()),
-        ),
+        side_by_side("condition variable and its peers", every_condvar!(condvar())),
         side_by_side("rwlock and its peers", every_rwlock!(rwlock())),
     ];
     let mut all = vec![others::<CLibrary>("glibc")];
     if is_loaded() {
         all.push(others::<DropIn>("drop-in"));
     }
-    chapters.push(side_by_side(
-        "semaphore and once, beside the C library's",
-        all,
-    ));
+    chapters.push(side_by_side("semaphore and once, beside the C library's", all));
     let all = vec![
         futex::<Called<Kernel<true>>>(),
         futex::<Called<Ours<AtomicU8, true>>>(),
@@ -72,36 +68,4 @@ pub(super) fn operations() -> Vec<Operation> {
     ];
     chapters.push(side_by_side("mutex, ours as shipped", all));
     chapters.into_iter().flatten().collect()
-}
-
-/// Suffix of the names of our locks that spin.
-const SPINNING: &str = ", spinning";
-
-/// The rows of one lock.
-struct Lock {
-    name: String,
-    rows: Vec<Row>,
-}
-
-/// Name of the row, the operation, and what is done before it.
-type Row = (&'static str, fn(), fn());
-
-/// Sorts the rows by operation; each operation has one row per lock.
-fn side_by_side(chapter: &'static str, locks: Vec<Lock>) -> Vec<Operation> {
-    let rows = locks.iter().map(|lock| lock.rows.len()).max().unwrap_or(0);
-    let operations = (0..rows).flat_map(|row| {
-        let there = locks.iter().filter(move |lock| lock.rows.len() > row);
-        there.map(move |lock| {
-            let (what, operation, prepare) = lock.rows[row];
-            Operation {
-                chapter,
-                what: format!("{what}: {}", lock.name),
-                // The number of spin iterations depends on the machine.
-                is_ours: is_ours(&lock.name) && !lock.name.ends_with(SPINNING),
-                prepare,
-                operation,
-            }
-        })
-    });
-    operations.collect()
 }

@@ -9,11 +9,10 @@
 //! started only through the C library: std takes a lock of its own at the start and end of each
 //! thread, and another thread of the parent may have held it.
 
-use super::trace::AWAKE;
+use crate::cpus::{allowed_cpus, run_on};
 use crate::crew;
 use crate::locks::glibc;
 use crate::locks::pthread::{self, DropIn};
-use crate::workload::{allowed_cpus, run_on};
 use rustix::mm::{MapFlags, ProtFlags};
 use std::ops::{Deref, RangeInclusive};
 use std::sync::OnceLock;
@@ -24,6 +23,9 @@ use waitword::{
     AutoEvent, Barrier, Event, Kind, Latch, Once, PosixFlavour, PosixMutexOptions, RawCondvar,
     RawPosixMutex, RawRobustMutex, RawRwLock, RobustKind, RobustProtocol, Scope, Semaphore,
 };
+
+/// The child's exit status if a thread that should sleep does not.
+pub(super) const AWAKE: i32 = 78;
 
 macro_rules! scene {
     ($($name:ident: $type:ty = $value:expr;)*) => {
@@ -104,10 +106,7 @@ pub(super) unsafe fn on_stage<T>() -> &'static T {
 /// The addresses of the scene and of the stage.
 pub(super) fn places() -> [RangeInclusive<u64>; 2] {
     let start = (&raw const IT).addr() as u64;
-    [
-        start..=start + size_of::<Scene>() as u64 - 1,
-        STAGE as u64..=(STAGE + STAGE_BYTES - 1) as u64,
-    ]
+    [start..=start + size_of::<Scene>() as u64 - 1, STAGE as u64..=(STAGE + STAGE_BYTES - 1) as u64]
 }
 
 /// Thread ID of the watched thread.
@@ -140,10 +139,7 @@ pub(super) fn set() {
             MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE,
         )
     };
-    assert_eq!(
-        stage.expect("memory for the stage").expose_provenance(),
-        STAGE
-    );
+    assert_eq!(stage.expect("memory for the stage").expose_provenance(), STAGE);
     AS_SHIPPED.get_or_init(waitword::spin::budget);
     waitword::spin::set_budget(Duration::ZERO);
     waitword::table::reserve(BUCKETS).expect("memory for the table");
@@ -245,8 +241,8 @@ extern "C" fn hold(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) 
     // priority-inheriting mutex.
     let has_ended = result == i64::from(-libc::EINTR);
     // SAFETY: the thread was about to execute the code there.
-    let begins_anew = || result == libc::SYS_futex && unsafe { code.read() } == SYSCALL;
-    if has_ended || begins_anew() {
+    let restarts = || result == libc::SYS_futex && unsafe { code.read() } == SYSCALL;
+    if has_ended || restarts() {
         HELD.fetch_add(1, SeqCst);
         pause();
     }
@@ -261,10 +257,7 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 pub(super) fn asleep(count: usize, work: fn()) {
     install(libc::SIGUSR1, hold);
     let held_before = HELD.load(SeqCst);
-    let numbers: &[AtomicI32] = (0..count)
-        .map(|_| AtomicI32::new(0))
-        .collect::<Vec<_>>()
-        .leak();
+    let numbers: &[AtomicI32] = (0..count).map(|_| AtomicI32::new(0)).collect::<Vec<_>>().leak();
     let gate: &AtomicBool = Box::leak(Box::default());
     for number in numbers {
         elsewhere(move || {
@@ -325,7 +318,7 @@ pub(super) fn long_ago() {
 ///
 /// They hold the lock only for an instant, so two loops of the same length could avoid each other
 /// for minutes.
-pub(super) fn make_fast(lock: &'static RawRwLock) {
+pub(super) fn make_biased(lock: &'static RawRwLock) {
     static DONE: AtomicBool = AtomicBool::new(false);
     static GONE: AtomicBool = AtomicBool::new(false);
     let read_for_a_while = || {
@@ -341,7 +334,7 @@ pub(super) fn make_fast(lock: &'static RawRwLock) {
         }
         GONE.store(true, SeqCst);
     });
-    while !format!("{lock:?}").contains("FAST") {
+    while !format!("{lock:?}").contains("BIASED") {
         read_for_a_while();
     }
     DONE.store(true, SeqCst);

@@ -1,6 +1,8 @@
 //! The subjects of a measurement: a [`Variant`], and as part of a case a [`Contender`].
 
-use super::{Context, Failure, Measured};
+use super::context::Context;
+use super::failure::Failure;
+use super::metric::Measured;
 use std::collections::HashMap;
 
 /// Anything that can be measured in the metrics of a case.
@@ -60,21 +62,14 @@ impl Contender {
 
     /// Compared with the variant that has this index.
     pub fn against(baseline: usize, variant: impl Variant + 'static) -> Self {
-        Self {
-            variant: Box::new(variant),
-            baseline,
-            best_of: Vec::new(),
-        }
+        Self { variant: Box::new(variant), baseline, best_of: Vec::new() }
     }
 
     /// Not measured: in each metric, the greatest value that these contenders reached, round by
     /// round. It serves as a baseline, for metrics of which more is better. The indices must be
     /// those of measured contenders.
     pub fn best_of(name: impl Into<String>, indices: Vec<usize>) -> Self {
-        Self {
-            best_of: indices,
-            ..Self::new(Best(name.into()))
-        }
+        Self { best_of: indices, ..Self::new(Best(name.into())) }
     }
 
     /// Made from a name and a closure, compared with the case's first variant.
@@ -89,10 +84,8 @@ impl Contender {
 /// Keeps the contenders whose names `wanted` accepts, and all that they are compared with or
 /// computed from.
 pub(super) fn only(contenders: Vec<Contender>, wanted: impl Fn(&str) -> bool) -> Vec<Contender> {
-    let mut kept: Vec<bool> = contenders
-        .iter()
-        .map(|contender| wanted(&contender.variant.name()))
-        .collect();
+    let mut kept: Vec<bool> =
+        contenders.iter().map(|contender| wanted(&contender.variant.name())).collect();
     // A baseline has a baseline of its own, which may come earlier or later in the list.
     let mut before = 0;
     while before < kept.iter().filter(|kept| **kept).count() {
@@ -116,11 +109,7 @@ pub(super) fn only(contenders: Vec<Contender>, wanted: impl Fn(&str) -> bool) ->
             ..contender
         })
     };
-    contenders
-        .into_iter()
-        .enumerate()
-        .filter_map(moved)
-        .collect()
+    contenders.into_iter().enumerate().filter_map(moved).collect()
 }
 
 /// Compares each contender of `second` with its twin in `first`. The result shows what noise alone
@@ -131,10 +120,7 @@ pub(super) fn twins(first: Vec<Contender>, second: Vec<Contender>) -> Vec<Conten
     let second: Vec<Contender> = second.into_iter().filter(measured).collect();
     debug_assert_eq!(first.len(), second.len());
     let count = first.len();
-    let alone = |(index, contender)| Contender {
-        baseline: index,
-        ..contender
-    };
+    let alone = |(index, contender)| Contender { baseline: index, ..contender };
     let both = first.into_iter().chain(second).enumerate().map(alone);
     both.map(|contender| match contender.baseline.checked_sub(count) {
         None => contender,
@@ -163,11 +149,7 @@ mod tests {
 
     fn contender(name: &str, baseline: usize) -> Contender {
         let body = |_: &Context| {
-            Ok(Measured {
-                values: Vec::new(),
-                operations: 1,
-                usage: Usage::default(),
-            })
+            Ok(Measured { values: Vec::new(), operations: 1, usage: Usage::default() })
         };
         Contender::against(baseline, Named(name.to_owned(), body))
     }
@@ -186,9 +168,7 @@ mod tests {
 
     fn shown(contenders: &[Contender]) -> Vec<(String, String)> {
         let name = |index: usize| contenders[index].variant.name();
-        (0..contenders.len())
-            .map(|index| (name(index), name(contenders[index].baseline)))
-            .collect()
+        (0..contenders.len()).map(|index| (name(index), name(contenders[index].baseline))).collect()
     }
 
     fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -197,14 +177,10 @@ mod tests {
     }
 
     #[test]
-    fn those_wanted_stay_with_all_they_are_compared_with() {
+    fn wanted_contenders_stay_with_all_they_are_compared_with() {
         let kept = only(all(), |name| name == "waitword");
-        let wanted = [
-            ("glibc", "glibc"),
-            ("old", "glibc"),
-            ("waitword", "nsync"),
-            ("nsync", "old"),
-        ];
+        let wanted =
+            [("glibc", "glibc"), ("old", "glibc"), ("waitword", "nsync"), ("nsync", "old")];
         assert_eq!(shown(&kept), pairs(&wanted));
         let kept = only(all(), |name| name == "the best");
         assert_eq!(kept.len(), 6);
@@ -214,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn twins_are_compared_with_each_other_and_nobody_else() {
+    fn twins_are_compared_only_with_each_other() {
         let all = twins(all(), all());
         assert_eq!(all.len(), 10);
         let shown = shown(&all);

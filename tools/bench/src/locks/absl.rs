@@ -11,7 +11,7 @@
 //! The functions in `absl.cc`, compiled by the build script, are tail calls to the class's own
 //! functions, so an operation costs one call, as with the other contenders.
 
-use super::{BenchCondvar, BenchMutex, BenchRwLock};
+use super::traits::{bench_condvar, bench_mutex, bench_rwlock};
 use core::cell::UnsafeCell;
 
 /// `absl::Mutex`, for exclusive and shared use. All zeros is an unlocked mutex, as its constant
@@ -47,11 +47,7 @@ unsafe impl Send for Cv {}
 unsafe impl Sync for Cv {}
 
 /// The contender's name. Debian's build is marked as such everywhere.
-pub const NAME: &str = if cfg!(absl_is_optimized) {
-    "absl"
-} else {
-    "absl, Debian's"
-};
+pub const NAME: &str = if cfg!(absl_is_optimized) { "absl" } else { "absl, Debian's" };
 
 impl Mu {
     fn unlocked() -> Self {
@@ -62,95 +58,37 @@ impl Mu {
 }
 
 // SAFETY: absl's own lock.
-unsafe impl BenchMutex for Mu {
-    const NAME: &'static str = NAME;
-
-    fn new() -> Self {
-        Self::unlocked()
-    }
-
-    #[inline]
-    fn lock(&self) {
-        // SAFETY: the lock was made by `new`.
-        unsafe { waitword_absl_mu_lock(self) }
-    }
-
-    #[inline]
-    fn try_lock(&self) -> bool {
-        // SAFETY: as above.
-        unsafe { waitword_absl_mu_try_lock(self) }
-    }
-
-    #[inline]
-    unsafe fn unlock(&self) {
-        // SAFETY: as above; the caller holds the lock, per this method's contract.
-        unsafe { waitword_absl_mu_unlock(self) }
-    }
+bench_mutex! {
+    #[inline] impl [] Mu = NAME;
+    new: Self::unlocked();
+    |lock| lock: waitword_absl_mu_lock(lock);
+    try_lock: waitword_absl_mu_try_lock(lock);
+    unlock: waitword_absl_mu_unlock(lock);
 }
 
 // SAFETY: absl's own condition variable, used with its own lock.
-unsafe impl BenchCondvar for Cv {
-    type Mutex = Mu;
-
-    fn new() -> Self {
-        Self(UnsafeCell::new(0))
-    }
-
-    #[inline]
-    unsafe fn wait(&self, mutex: &Mu) {
-        // SAFETY: both were made by `new`; the caller holds the mutex, per this method's contract.
-        unsafe { waitword_absl_cv_wait(self, mutex) }
-    }
-
-    #[inline]
-    fn signal(&self) {
-        // SAFETY: it was made by `new`.
-        unsafe { waitword_absl_cv_signal(self) }
-    }
-
-    #[inline]
-    fn broadcast(&self) {
-        // SAFETY: it was made by `new`.
-        unsafe { waitword_absl_cv_broadcast(self) }
-    }
+bench_condvar! {
+    #[inline] impl [] Cv, Mu;
+    new: Self(UnsafeCell::new(0));
+    |condvar, mutex| wait: waitword_absl_cv_wait(condvar, mutex);
+    signal: waitword_absl_cv_signal(condvar);
+    broadcast: waitword_absl_cv_broadcast(condvar);
 }
 
 // SAFETY: absl's own lock.
-unsafe impl BenchRwLock for Mu {
-    const NAME: &'static str = NAME;
-
-    fn new() -> Self {
-        Self::unlocked()
-    }
-
-    #[inline]
-    fn read_lock(&self) {
-        // SAFETY: the lock was made by `new`.
-        unsafe { waitword_absl_mu_reader_lock(self) }
-    }
-
-    #[inline]
-    unsafe fn read_unlock(&self) {
-        // SAFETY: as above; the caller holds the lock, per this method's contract.
-        unsafe { waitword_absl_mu_reader_unlock(self) }
-    }
-
-    #[inline]
-    fn write_lock(&self) {
-        // SAFETY: as above.
-        unsafe { waitword_absl_mu_lock(self) }
-    }
-
-    #[inline]
-    unsafe fn write_unlock(&self) {
-        // SAFETY: as above; the caller holds the lock, per this method's contract.
-        unsafe { waitword_absl_mu_unlock(self) }
-    }
+bench_rwlock! {
+    #[inline] impl [] Mu = NAME;
+    new: Self::unlocked();
+    |lock| read_lock: waitword_absl_mu_reader_lock(lock);
+    read_unlock: waitword_absl_mu_reader_unlock(lock);
+    write_lock: waitword_absl_mu_lock(lock);
+    write_unlock: waitword_absl_mu_unlock(lock);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::locks::BenchMutex;
 
     /// With deadlock detection this would abort the process: the second order closes a cycle.
     #[test]

@@ -35,8 +35,10 @@ class AtomicMutex {
 };
 
 static_assert(sizeof(std::mutex) == sizeof(pthread_mutex_t), "locks/cpp.rs has another size");
-static_assert(sizeof(std::condition_variable) == sizeof(pthread_cond_t), "locks/cpp.rs has another size");
-static_assert(sizeof(std::shared_mutex) == sizeof(pthread_rwlock_t), "locks/cpp.rs has another size");
+static_assert(sizeof(std::condition_variable) == sizeof(pthread_cond_t),
+              "locks/cpp.rs has another size");
+static_assert(sizeof(std::shared_mutex) == sizeof(pthread_rwlock_t),
+              "locks/cpp.rs has another size");
 static_assert(sizeof(std::atomic<int>) == sizeof(int), "ops/cpp.rs has another size");
 static_assert(sizeof(AtomicMutex) == sizeof(int), "locks/cpp.rs has another size");
 

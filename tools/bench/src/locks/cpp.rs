@@ -13,7 +13,7 @@
 //! with `-O2` as C++20, are one call each. The objects are plain data while no thread holds them or
 //! waits on them (see `glibc.rs`), and their destructors release nothing.
 
-use super::{BenchCondvar, BenchMutex, BenchRwLock};
+use super::traits::{bench_condvar, bench_mutex, bench_rwlock};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 
@@ -71,31 +71,15 @@ const NAME: &str = "C++ std";
 pub struct Mutex(MutexPlace);
 
 // SAFETY: the C++ library's own lock.
-unsafe impl BenchMutex for Mutex {
-    const NAME: &'static str = NAME;
-
-    fn new() -> Self {
+bench_mutex! {
+    #[inline] impl [] Mutex = NAME;
+    new: {
         // SAFETY: its constructor; `cpp.cc` asserts that the sizes match.
         Self(unsafe { Place::new(waitword_cpp_mutex_new) })
-    }
-
-    #[inline]
-    fn lock(&self) {
-        // SAFETY: made by `new`.
-        unsafe { waitword_cpp_mutex_lock(&self.0) }
-    }
-
-    #[inline]
-    fn try_lock(&self) -> bool {
-        // SAFETY: as above.
-        unsafe { waitword_cpp_mutex_try_lock(&self.0) }
-    }
-
-    #[inline]
-    unsafe fn unlock(&self) {
-        // SAFETY: as above; the caller holds the lock, per this method's contract.
-        unsafe { waitword_cpp_mutex_unlock(&self.0) }
-    }
+    };
+    |lock| lock: waitword_cpp_mutex_lock(&lock.0);
+    try_lock: waitword_cpp_mutex_try_lock(&lock.0);
+    unlock: waitword_cpp_mutex_unlock(&lock.0);
 }
 
 /// `std::condition_variable`.
@@ -103,31 +87,15 @@ unsafe impl BenchMutex for Mutex {
 pub struct Condvar(CondvarPlace);
 
 // SAFETY: the C++ library's own condition variable, used with its own mutex.
-unsafe impl BenchCondvar for Condvar {
-    type Mutex = Mutex;
-
-    fn new() -> Self {
+bench_condvar! {
+    #[inline] impl [] Condvar, Mutex;
+    new: {
         // SAFETY: its constructor; `cpp.cc` asserts that the sizes match.
         Self(unsafe { Place::new(waitword_cpp_condvar_new) })
-    }
-
-    #[inline]
-    unsafe fn wait(&self, mutex: &Mutex) {
-        // SAFETY: both were made by `new`; the caller holds the mutex, per this method's contract.
-        unsafe { waitword_cpp_condvar_wait(&self.0, &mutex.0) }
-    }
-
-    #[inline]
-    fn signal(&self) {
-        // SAFETY: made by `new`.
-        unsafe { waitword_cpp_condvar_notify_one(&self.0) }
-    }
-
-    #[inline]
-    fn broadcast(&self) {
-        // SAFETY: made by `new`.
-        unsafe { waitword_cpp_condvar_notify_all(&self.0) }
-    }
+    };
+    |condvar, mutex| wait: waitword_cpp_condvar_wait(&condvar.0, &mutex.0);
+    signal: waitword_cpp_condvar_notify_one(&condvar.0);
+    broadcast: waitword_cpp_condvar_notify_all(&condvar.0);
 }
 
 /// `std::shared_mutex`.
@@ -135,37 +103,16 @@ unsafe impl BenchCondvar for Condvar {
 pub struct SharedMutex(SharedMutexPlace);
 
 // SAFETY: the C++ library's own lock.
-unsafe impl BenchRwLock for SharedMutex {
-    const NAME: &'static str = NAME;
-
-    fn new() -> Self {
+bench_rwlock! {
+    #[inline] impl [] SharedMutex = NAME;
+    new: {
         // SAFETY: its constructor; `cpp.cc` asserts that the sizes match.
         Self(unsafe { Place::new(waitword_cpp_shared_mutex_new) })
-    }
-
-    #[inline]
-    fn read_lock(&self) {
-        // SAFETY: made by `new`.
-        unsafe { waitword_cpp_shared_mutex_lock_shared(&self.0) }
-    }
-
-    #[inline]
-    unsafe fn read_unlock(&self) {
-        // SAFETY: as above; the caller holds the lock, per this method's contract.
-        unsafe { waitword_cpp_shared_mutex_unlock_shared(&self.0) }
-    }
-
-    #[inline]
-    fn write_lock(&self) {
-        // SAFETY: as above.
-        unsafe { waitword_cpp_shared_mutex_lock(&self.0) }
-    }
-
-    #[inline]
-    unsafe fn write_unlock(&self) {
-        // SAFETY: as above; the caller holds the lock, per this method's contract.
-        unsafe { waitword_cpp_shared_mutex_unlock(&self.0) }
-    }
+    };
+    |lock| read_lock: waitword_cpp_shared_mutex_lock_shared(&lock.0);
+    read_unlock: waitword_cpp_shared_mutex_unlock_shared(&lock.0);
+    write_lock: waitword_cpp_shared_mutex_lock(&lock.0);
+    write_unlock: waitword_cpp_shared_mutex_unlock(&lock.0);
 }
 
 /// A mutex built on `std::atomic<int>`, defined in `cpp.cc`.
@@ -174,29 +121,13 @@ pub struct AtomicMutex(AtomicPlace);
 
 // SAFETY: the thread that changed the word from free holds the lock, and only it sets the word to
 // free.
-unsafe impl BenchMutex for AtomicMutex {
-    const NAME: &'static str = "C++ atomic wait";
-
-    fn new() -> Self {
+bench_mutex! {
+    #[inline] impl [] AtomicMutex = "C++ atomic wait";
+    new: {
         // SAFETY: its constructor; `cpp.cc` asserts that the sizes match.
         Self(unsafe { Place::new(waitword_cpp_atomic_new) })
-    }
-
-    #[inline]
-    fn lock(&self) {
-        // SAFETY: made by `new`.
-        unsafe { waitword_cpp_atomic_lock(&self.0) }
-    }
-
-    #[inline]
-    fn try_lock(&self) -> bool {
-        // SAFETY: as above.
-        unsafe { waitword_cpp_atomic_try_lock(&self.0) }
-    }
-
-    #[inline]
-    unsafe fn unlock(&self) {
-        // SAFETY: as above; the caller holds the lock, per this method's contract.
-        unsafe { waitword_cpp_atomic_unlock(&self.0) }
-    }
+    };
+    |lock| lock: waitword_cpp_atomic_lock(&lock.0);
+    try_lock: waitword_cpp_atomic_try_lock(&lock.0);
+    unlock: waitword_cpp_atomic_unlock(&lock.0);
 }

@@ -4,7 +4,7 @@
 //! The C library has no event. C programs use a flag, a mutex and a broadcast, and so do Rust
 //! programs with the standard library or parking_lot.
 
-use super::{BenchCondvar, BenchMutex};
+use super::traits::{BenchCondvar, BenchMutex};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// An event that threads wait for.
@@ -33,11 +33,7 @@ impl<C: BenchCondvar> BenchEvent for Flag<C> {
     }
 
     fn new() -> Self {
-        Self {
-            mutex: C::Mutex::new(),
-            condvar: C::new(),
-            is_set: AtomicBool::new(false),
-        }
+        Self { mutex: C::Mutex::new(), condvar: C::new(), is_set: AtomicBool::new(false) }
     }
 
     #[inline(never)]

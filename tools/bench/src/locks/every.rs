@@ -5,9 +5,12 @@
 //! C library's other locks, the historical implementations, the peers, ours, the drop-in.
 //! `contender` is a generic function with any arguments; they are evaluated again for each call.
 
+use super::traits::{BenchCondvar, BenchMutex, BenchRwLock};
+use crate::ops::{Futexes as _, Kernel};
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-/// Calls `$build`, a function generic over [`BenchMutex`](super::BenchMutex), for every mutex; the
+/// Calls `$build`, a function generic over [`BenchMutex`], for every mutex; the
 /// results are a `Vec`.
 macro_rules! every_mutex {
     ($build:ident $arguments:tt) => {{
@@ -48,7 +51,7 @@ macro_rules! every_mutex {
     }};
 }
 
-/// Calls `$build`, a function generic over [`BenchCondvar`](super::BenchCondvar), for every
+/// Calls `$build`, a function generic over [`BenchCondvar`], for every
 /// condition variable; the results are a `Vec`.
 macro_rules! every_condvar {
     ($build:ident $arguments:tt) => {{
@@ -79,7 +82,7 @@ macro_rules! every_condvar {
     }};
 }
 
-/// Calls `$build`, a function generic over [`BenchRwLock`](super::BenchRwLock), for every
+/// Calls `$build`, a function generic over [`BenchRwLock`], for every
 /// reader-writer lock; the results are a `Vec`.
 macro_rules! every_rwlock {
     ($build:ident $arguments:tt) => {{
@@ -117,6 +120,43 @@ macro_rules! every_rwlock {
 
 pub(crate) use {every_condvar, every_mutex, every_rwlock};
 
+/// How many mutexes there are.
+pub(crate) fn mutexes() -> usize {
+    fn one<M>() {}
+    every_mutex!(one()).len()
+}
+
+/// How many condition variables.
+pub(crate) fn condvars() -> usize {
+    fn one<C>() {}
+    every_condvar!(one()).len()
+}
+
+/// How many reader-writer locks.
+pub(crate) fn rwlocks() -> usize {
+    fn one<L>() {}
+    every_rwlock!(one()).len()
+}
+
+/// The names of all lock variants and the kernel's futex. There are more names, such as the lengths
+/// and widths of ours.
+pub fn names() -> BTreeSet<String> {
+    fn mutex<M: BenchMutex>() -> &'static str {
+        M::NAME
+    }
+    fn condvar<C: BenchCondvar>() -> &'static str {
+        C::NAME
+    }
+    fn rwlock<L: BenchRwLock>() -> &'static str {
+        L::NAME
+    }
+    let mut names: BTreeSet<String> = BTreeSet::from([Kernel::<true>.name()]);
+    for list in [every_mutex!(mutex()), every_condvar!(condvar()), every_rwlock!(rwlock())] {
+        names.extend(list.into_iter().map(str::to_owned));
+    }
+    names
+}
+
 /// A peer that cannot be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Missing {
@@ -136,34 +176,32 @@ pub fn missing() -> &'static [Missing] {
 
 const NOT_BUILT: &[Missing] = &[
     #[cfg(not(has_cpp))]
-    Missing {
-        name: "C++ std",
-        install: "apt-get install g++",
-    },
+    Missing { name: "C++ std", install: "apt-get install g++" },
     #[cfg(not(has_tbb))]
-    Missing {
-        name: "tbb",
-        install: "apt-get install g++ libtbb-dev",
-    },
+    Missing { name: "tbb", install: "apt-get install g++ libtbb-dev" },
     #[cfg(not(has_nsync))]
-    Missing {
-        name: "nsync",
-        install: "apt-get install gcc libnsync-dev",
-    },
+    Missing { name: "nsync", install: "apt-get install gcc libnsync-dev" },
     #[cfg(not(has_absl))]
-    Missing {
-        name: "absl",
-        install: "apt-get install g++ libabsl-dev",
-    },
+    Missing { name: "absl", install: "apt-get install g++ libabsl-dev" },
 ];
 
 fn not_loaded() -> Option<Missing> {
     #[cfg(has_tbb)]
     if !super::tbb::is_there() {
-        return Some(Missing {
-            name: "tbb",
-            install: "apt-get install libtbb12",
-        });
+        return Some(Missing { name: "tbb", install: "apt-get install libtbb12" });
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_of_mutexes_condvars_and_rwlocks() {
+        let names = names();
+        for name in ["glibc", "futex(2)", "nptl-wake_op", "std", "waitword, readers first"] {
+            assert!(names.contains(name), "{name}: {names:?}");
+        }
+    }
 }

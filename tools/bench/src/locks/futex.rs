@@ -8,7 +8,9 @@
 //!
 //! The [historical implementations](super) are built on it, too: NPTL's internal lock was this one.
 
-use super::BenchMutex;
+#[cfg(test)]
+use super::traits::BenchCondvar;
+use super::traits::BenchMutex;
 use crate::ops::{Futexes, Kernel};
 use std::sync::atomic::{
     AtomicU32,
@@ -52,9 +54,7 @@ impl LowLevelLock {
 
     #[inline(always)]
     pub(super) fn try_lock(&self) -> bool {
-        self.0
-            .compare_exchange(FREE, HELD, Acquire, Relaxed)
-            .is_ok()
+        self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok()
     }
 
     /// Takes the lock in the contended state, so that its unlock wakes a waiter. For threads that
@@ -160,16 +160,43 @@ pub(super) fn asleep(word: &AtomicU32) -> usize {
     }
 }
 
+/// Fails unless a broadcast moves all but one of the waiters, which sleep on `word`, to the mutex.
+#[cfg(test)]
+pub(super) fn moves_all_but_one<C: BenchCondvar<Mutex = Mutex>>(condvar: &C, word: &AtomicU32) {
+    const THREADS: usize = 4;
+    let mutex = Mutex::new();
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                mutex.lock();
+                // SAFETY: locked above.
+                unsafe { condvar.wait(&mutex) };
+                // SAFETY: `wait` has locked it.
+                unsafe { mutex.unlock() };
+            });
+        }
+        while asleep(word) < THREADS {
+            std::thread::yield_now();
+        }
+        mutex.lock();
+        condvar.broadcast();
+        let moved = asleep(mutex.0.word());
+        // SAFETY: locked above.
+        unsafe { mutex.unlock() };
+        assert!(moved >= THREADS - 1, "{moved} of {THREADS}");
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watchdog;
     use std::sync::atomic::Ordering::SeqCst;
     use std::thread;
+    use waitword_testkit::watch;
 
     #[test]
     fn only_one_that_is_waited_for_is_contended() {
-        let _guard = watchdog::guard("futex(2): states");
+        let _guard = watch();
         let lock = LowLevelLock::new();
         lock.lock();
         assert_eq!(lock.word().load(SeqCst), HELD);
@@ -195,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_requeue_looks_at_the_value_first() {
-        let _guard = watchdog::guard("futex(2): cmp_requeue");
+        let _guard = watch();
         let (from, to) = (AtomicU32::new(7), AtomicU32::new(0));
         assert_eq!(cmp_requeue(&from, (1, ALL), &to, 6), None);
         assert_eq!(cmp_requeue(&from, (1, ALL), &to, 7), Some(0));

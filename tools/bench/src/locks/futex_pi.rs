@@ -10,7 +10,7 @@
 //!
 //! Each thread queries its id once; glibc keeps it in the thread's control block.
 
-use super::BenchMutex;
+use super::traits::BenchMutex;
 use core::cell::Cell;
 use std::sync::atomic::{
     AtomicU32,
@@ -100,10 +100,7 @@ unsafe impl BenchMutex for Mutex {
     #[inline(never)]
     unsafe fn unlock(&self) {
         // Fails if the kernel has set the waiters bit in the word.
-        let alone = self
-            .0
-            .compare_exchange(thread_id(), FREE, Release, Relaxed)
-            .is_ok();
+        let alone = self.0.compare_exchange(thread_id(), FREE, Release, Relaxed).is_ok();
         if !alone {
             self.unlock_in_kernel();
         }
@@ -113,22 +110,20 @@ unsafe impl BenchMutex for Mutex {
 impl Mutex {
     #[inline(always)]
     fn take(&self) -> bool {
-        self.0
-            .compare_exchange(FREE, thread_id(), Acquire, Relaxed)
-            .is_ok()
+        self.0.compare_exchange(FREE, thread_id(), Acquire, Relaxed).is_ok()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watchdog;
     use std::sync::atomic::Ordering::SeqCst;
     use std::thread;
+    use waitword_testkit::watch;
 
     #[test]
     fn the_word_names_the_owner_and_the_kernel_passes_it_on() {
-        let _guard = watchdog::guard("futex(2) PI");
+        let _guard = watch();
         let mutex = Mutex::new();
         mutex.lock();
         let me = rustix::thread::gettid().as_raw_nonzero().get() as u32;

@@ -8,7 +8,7 @@
 //! out of `new`.
 
 use super::pthread::{CLibrary, Library};
-use super::{BenchCondvar, BenchMutex, BenchRwLock};
+use super::traits::{bench_condvar, bench_mutex, bench_rwlock};
 use core::cell::{Cell, UnsafeCell};
 use core::ffi::c_int;
 use core::marker::PhantomData;
@@ -25,57 +25,33 @@ pub trait MutexKind: 'static {
     const PROTOCOL: c_int;
 }
 
-/// `PTHREAD_MUTEX_NORMAL`: a waiter sleeps at once. Most programs use this kind.
-#[derive(Debug)]
-pub struct Normal;
-/// `PTHREAD_MUTEX_ADAPTIVE_NP`: a waiter spins first, for as long as recent spins needed.
-#[derive(Debug)]
-pub struct Adaptive;
-/// `PTHREAD_PRIO_INHERIT`: the kernel hands it from the owner to a waiter, and lends the waiter's
-/// priority to the owner.
-#[derive(Debug)]
-pub struct Inherit;
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident, $called:literal, $type:ident, $protocol:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name;
 
-/// `PTHREAD_MUTEX_RECURSIVE`: its owner may lock it again.
-#[derive(Debug)]
-pub struct Recursive;
-/// `PTHREAD_MUTEX_ERRORCHECK`: relocking by its owner is an error.
-#[derive(Debug)]
-pub struct ErrorChecking;
-
-impl MutexKind for Normal {
-    const NAME: &'static str = "glibc";
-    const DROP_IN: &'static str = "drop-in";
-    const TYPE: c_int = libc::PTHREAD_MUTEX_NORMAL;
-    const PROTOCOL: c_int = libc::PTHREAD_PRIO_NONE;
+        impl MutexKind for $name {
+            const NAME: &'static str = concat!("glibc", $called);
+            const DROP_IN: &'static str = concat!("drop-in", $called);
+            const TYPE: c_int = libc::$type;
+            const PROTOCOL: c_int = libc::$protocol;
+        }
+    )*};
 }
 
-impl MutexKind for Adaptive {
-    const NAME: &'static str = "glibc, adaptive";
-    const DROP_IN: &'static str = "drop-in, adaptive";
-    const TYPE: c_int = libc::PTHREAD_MUTEX_ADAPTIVE_NP;
-    const PROTOCOL: c_int = libc::PTHREAD_PRIO_NONE;
-}
-
-impl MutexKind for Inherit {
-    const NAME: &'static str = "glibc, PI";
-    const DROP_IN: &'static str = "drop-in, PI";
-    const TYPE: c_int = libc::PTHREAD_MUTEX_NORMAL;
-    const PROTOCOL: c_int = libc::PTHREAD_PRIO_INHERIT;
-}
-
-impl MutexKind for Recursive {
-    const NAME: &'static str = "glibc, recursive";
-    const DROP_IN: &'static str = "drop-in, recursive";
-    const TYPE: c_int = libc::PTHREAD_MUTEX_RECURSIVE;
-    const PROTOCOL: c_int = libc::PTHREAD_PRIO_NONE;
-}
-
-impl MutexKind for ErrorChecking {
-    const NAME: &'static str = "glibc, error-checking";
-    const DROP_IN: &'static str = "drop-in, error-checking";
-    const TYPE: c_int = libc::PTHREAD_MUTEX_ERRORCHECK;
-    const PROTOCOL: c_int = libc::PTHREAD_PRIO_NONE;
+kinds! {
+    /// A waiter sleeps at once. Most programs use this kind.
+    Normal, "", PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_NONE;
+    /// A waiter spins first, for as long as recent spins needed.
+    Adaptive, ", adaptive", PTHREAD_MUTEX_ADAPTIVE_NP, PTHREAD_PRIO_NONE;
+    /// The kernel hands it from the owner to a waiter, and lends the waiter's priority to the
+    /// owner.
+    Inherit, ", PI", PTHREAD_MUTEX_NORMAL, PTHREAD_PRIO_INHERIT;
+    /// Its owner may lock it again.
+    Recursive, ", recursive", PTHREAD_MUTEX_RECURSIVE, PTHREAD_PRIO_NONE;
+    /// Relocking by its owner is an error.
+    ErrorChecking, ", error-checking", PTHREAD_MUTEX_ERRORCHECK, PTHREAD_PRIO_NONE;
 }
 
 /// `pthread_mutex_t`.
@@ -88,10 +64,10 @@ unsafe impl<K, L: Library> Send for Mutex<K, L> {}
 unsafe impl<K, L: Library> Sync for Mutex<K, L> {}
 
 // SAFETY: the C library's own lock.
-unsafe impl<K: MutexKind, L: Library> BenchMutex for Mutex<K, L> {
-    const NAME: &'static str = if L::IS_DROP_IN { K::DROP_IN } else { K::NAME };
-
-    fn new() -> Self {
+bench_mutex! {
+    #[inline] impl [K: MutexKind, L: Library] Mutex<K, L>
+        = if L::IS_DROP_IN { K::DROP_IN } else { K::NAME };
+    new: {
         let mutex = Self(
             UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
             PhantomData,
@@ -109,29 +85,14 @@ unsafe impl<K: MutexKind, L: Library> BenchMutex for Mutex<K, L> {
             done(libc::pthread_mutexattr_destroy(&mut attributes));
         }
         mutex
-    }
-
-    #[inline]
-    fn lock(&self) {
-        // SAFETY: the mutex is initialized.
-        let error = unsafe { (L::functions().mutex_lock)(self.0.get()) };
-        debug_assert_eq!(error, 0);
-    }
-
-    #[inline]
-    fn try_lock(&self) -> bool {
-        // SAFETY: the mutex is initialized.
-        let error = unsafe { (L::functions().mutex_trylock)(self.0.get()) };
+    };
+    |lock| lock: succeeds((L::functions().mutex_lock)(lock.0.get()));
+    try_lock: {
+        let error = (L::functions().mutex_trylock)(lock.0.get());
         debug_assert!(error == 0 || error == libc::EBUSY);
         error == 0
-    }
-
-    #[inline]
-    unsafe fn unlock(&self) {
-        // SAFETY: the mutex is initialized, and the caller holds it, per this method's contract.
-        let error = unsafe { (L::functions().mutex_unlock)(self.0.get()) };
-        debug_assert_eq!(error, 0);
-    }
+    };
+    unlock: succeeds((L::functions().mutex_unlock)(lock.0.get()));
 }
 
 impl<K, L: Library> Drop for Mutex<K, L> {
@@ -152,31 +113,12 @@ unsafe impl<L: Library> Send for Condvar<L> {}
 unsafe impl<L: Library> Sync for Condvar<L> {}
 
 // SAFETY: the C library's own condition variable, used with its own mutex.
-unsafe impl<L: Library> BenchCondvar for Condvar<L> {
-    type Mutex = Mutex<Normal, L>;
-
-    fn new() -> Self {
-        Self(UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER), PhantomData)
-    }
-
-    #[inline]
-    unsafe fn wait(&self, mutex: &Self::Mutex) {
-        // SAFETY: both are initialized; the caller holds the mutex, per this method's contract.
-        let error = unsafe { (L::functions().cond_wait)(self.0.get(), mutex.0.get()) };
-        debug_assert_eq!(error, 0);
-    }
-
-    #[inline]
-    fn signal(&self) {
-        // SAFETY: the condition variable is initialized.
-        unsafe { (L::functions().cond_signal)(self.0.get()) };
-    }
-
-    #[inline]
-    fn broadcast(&self) {
-        // SAFETY: as above.
-        unsafe { (L::functions().cond_broadcast)(self.0.get()) };
-    }
+bench_condvar! {
+    #[inline] impl [L: Library] Condvar<L>, Mutex<Normal, L>;
+    new: Self(UnsafeCell::new(libc::PTHREAD_COND_INITIALIZER), PhantomData);
+    |condvar, mutex| wait: succeeds((L::functions().cond_wait)(condvar.0.get(), mutex.0.get()));
+    signal: _ = (L::functions().cond_signal)(condvar.0.get());
+    broadcast: _ = (L::functions().cond_broadcast)(condvar.0.get());
 }
 
 // No `pthread_cond_destroy`: it waits for threads that are still waiting, and a failed workload may
@@ -225,10 +167,10 @@ unsafe impl<K, L: Library> Send for RwLock<K, L> {}
 unsafe impl<K, L: Library> Sync for RwLock<K, L> {}
 
 // SAFETY: the C library's own lock.
-unsafe impl<K: RwLockKind, L: Library> BenchRwLock for RwLock<K, L> {
-    const NAME: &'static str = if L::IS_DROP_IN { K::DROP_IN } else { K::NAME };
-
-    fn new() -> Self {
+bench_rwlock! {
+    #[inline] impl [K: RwLockKind, L: Library] RwLock<K, L>
+        = if L::IS_DROP_IN { K::DROP_IN } else { K::NAME };
+    new: {
         let lock = Self(
             UnsafeCell::new(libc::PTHREAD_RWLOCK_INITIALIZER),
             PhantomData,
@@ -245,35 +187,11 @@ unsafe impl<K: RwLockKind, L: Library> BenchRwLock for RwLock<K, L> {
             done(libc::pthread_rwlockattr_destroy(&mut attributes));
         }
         lock
-    }
-
-    #[inline]
-    fn read_lock(&self) {
-        // SAFETY: the lock is initialized.
-        let error = unsafe { (L::functions().rwlock_rdlock)(self.0.get()) };
-        debug_assert_eq!(error, 0);
-    }
-
-    #[inline]
-    unsafe fn read_unlock(&self) {
-        // SAFETY: the lock is initialized, and the caller holds it, per this method's contract.
-        let error = unsafe { (L::functions().rwlock_unlock)(self.0.get()) };
-        debug_assert_eq!(error, 0);
-    }
-
-    #[inline]
-    fn write_lock(&self) {
-        // SAFETY: the lock is initialized.
-        let error = unsafe { (L::functions().rwlock_wrlock)(self.0.get()) };
-        debug_assert_eq!(error, 0);
-    }
-
-    #[inline]
-    unsafe fn write_unlock(&self) {
-        // SAFETY: the lock is initialized, and the caller holds it, per this method's contract.
-        let error = unsafe { (L::functions().rwlock_unlock)(self.0.get()) };
-        debug_assert_eq!(error, 0);
-    }
+    };
+    |lock| read_lock: succeeds((L::functions().rwlock_rdlock)(lock.0.get()));
+    read_unlock: succeeds((L::functions().rwlock_unlock)(lock.0.get()));
+    write_lock: succeeds((L::functions().rwlock_wrlock)(lock.0.get()));
+    write_unlock: succeeds((L::functions().rwlock_unlock)(lock.0.get()));
 }
 
 impl<K, L: Library> Drop for RwLock<K, L> {
@@ -281,6 +199,12 @@ impl<K, L: Library> Drop for RwLock<K, L> {
         // SAFETY: no other reference to it exists.
         unsafe { (L::functions().rwlock_destroy)(self.0.get()) };
     }
+}
+
+/// For the measured operations.
+#[inline(always)]
+fn succeeds(error: c_int) {
+    debug_assert_eq!(error, 0);
 }
 
 /// # Panics
@@ -316,16 +240,14 @@ impl<L: Library> Semaphore<L> {
     #[inline]
     pub fn wait(&self) {
         // SAFETY: the semaphore is initialized.
-        let error = unsafe { (L::functions().sem_wait)(self.0.get()) };
-        debug_assert_eq!(error, 0);
+        succeeds(unsafe { (L::functions().sem_wait)(self.0.get()) });
     }
 
     /// Releases a token.
     #[inline]
     pub fn post(&self) {
         // SAFETY: the semaphore is initialized.
-        let error = unsafe { (L::functions().sem_post)(self.0.get()) };
-        debug_assert_eq!(error, 0);
+        succeeds(unsafe { (L::functions().sem_post)(self.0.get()) });
     }
 
     /// Takes an available token and releases it.

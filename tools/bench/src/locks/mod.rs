@@ -26,7 +26,6 @@
 //! than silently left out: [`missing`].
 
 mod every;
-mod names;
 
 #[cfg(has_absl)]
 pub mod absl;
@@ -49,79 +48,12 @@ pub mod semaphore;
 pub mod stdlib;
 #[cfg(has_tbb)]
 pub mod tbb;
+mod traits;
 
-pub use every::{Missing, missing};
-pub(crate) use every::{every_condvar, every_mutex, every_rwlock};
-pub use names::{DROP_IN, is_ours, is_peer, marked, names, owner, remark, remarks};
-
-/// A mutual-exclusion lock. An all-zero value need not be valid; an unlocked one may be moved.
-///
-/// # Safety
-/// Between a `lock` (or a `try_lock` that returns true) and the same thread's `unlock`, no other
-/// thread's `lock` returns.
-pub unsafe trait BenchMutex: Send + Sync + Sized + 'static {
-    /// Its name in the report.
-    const NAME: &'static str;
-    /// Creates an unlocked mutex.
-    fn new() -> Self;
-    /// Locks it, waiting as long as needed.
-    fn lock(&self);
-    /// Locks it if that needs no waiting, and returns whether it did.
-    fn try_lock(&self) -> bool;
-    /// Unlocks it.
-    ///
-    /// # Safety
-    /// The calling thread holds it, and it has not been moved since it was locked.
-    unsafe fn unlock(&self);
-}
-
-/// A condition variable and the mutex that it works with.
-///
-/// # Safety
-/// As for [`BenchMutex`], concerning the mutex; `wait` unlocks and relocks it.
-pub unsafe trait BenchCondvar: Send + Sync + Sized + 'static {
-    /// The mutex type that it works with.
-    type Mutex: BenchMutex;
-    /// Its name in the report; by default that of its mutex.
-    const NAME: &'static str = <Self::Mutex as BenchMutex>::NAME;
-    /// Creates one without waiters.
-    fn new() -> Self;
-    /// Waits for a signal. Spurious wake-ups are allowed.
-    ///
-    /// # Safety
-    /// As for [`BenchMutex::unlock`]; all threads that wait at the same time use the same mutex.
-    unsafe fn wait(&self, mutex: &Self::Mutex);
-    /// Wakes one waiter.
-    fn signal(&self);
-    /// Wakes all waiters.
-    fn broadcast(&self);
-}
-
-/// A lock for many readers or one writer.
-///
-/// # Safety
-/// While a writer holds it, no other thread does.
-pub unsafe trait BenchRwLock: Send + Sync + Sized + 'static {
-    /// Its name in the report.
-    const NAME: &'static str;
-    /// Creates an unlocked one.
-    fn new() -> Self;
-    /// Locks it for reading.
-    fn read_lock(&self);
-    /// Unlocks it for a reader.
-    ///
-    /// # Safety
-    /// The calling thread holds it for reading, it has not been moved since, and the thread holds
-    /// no other lock of this type for reading: one at a time.
-    unsafe fn read_unlock(&self);
-    /// Locks it for writing.
-    fn write_lock(&self);
-    /// Unlocks it for a writer.
-    ///
-    /// # Safety
-    /// The calling thread holds it for writing, and it has not been moved since.
-    unsafe fn write_unlock(&self);
-}
+pub use crate::names::{DROP_IN, is_ours, is_peer, marked, owner, remark, remarks};
+pub use every::{Missing, missing, names};
+pub(crate) use every::{condvars, every_condvar, every_mutex, every_rwlock, mutexes, rwlocks};
+pub use traits::{BenchCondvar, BenchMutex, BenchRwLock};
 
 #[cfg(test)]
 mod tests;

@@ -26,8 +26,8 @@
 //! that was signalled earlier (glibc bug 13165). This is harmless if threads wait in a loop for a
 //! condition that any waiter may consume, as all do here.
 
-use super::BenchCondvar;
 use super::futex::{ALL, FUTEX, LowLevelLock, Mutex, cmp_requeue};
+use super::traits::BenchCondvar;
 use crate::ops::Futexes;
 use core::marker::PhantomData;
 use core::ptr;
@@ -122,7 +122,7 @@ impl<M: Manner> Condvar<M> {
 
     /// Whether there is a waiter that no signal has released.
     #[inline(always)]
-    fn somebody_waits(&self) -> bool {
+    fn has_waiters(&self) -> bool {
         self.total.load(Relaxed) > self.wakeup.load(Relaxed)
     }
 }
@@ -151,8 +151,7 @@ unsafe impl<M: Manner> BenchCondvar for Condvar<M> {
         mutex.0.unlock();
         add_one(&self.total);
         self.move_on();
-        self.mutex
-            .store(ptr::from_ref(mutex.0.word()).cast_mut(), Relaxed);
+        self.mutex.store(ptr::from_ref(mutex.0.word()).cast_mut(), Relaxed);
         let before = self.wakeup.load(Relaxed);
         let broadcasts = self.broadcasts.load(Relaxed);
         loop {
@@ -181,7 +180,7 @@ unsafe impl<M: Manner> BenchCondvar for Condvar<M> {
     #[inline(never)]
     fn signal(&self) {
         self.lock.lock();
-        if self.somebody_waits() {
+        if self.has_waiters() {
             add_one(&self.wakeup);
             self.move_on();
             M::wake_and_unlock(&self.word, &self.lock);
@@ -193,7 +192,7 @@ unsafe impl<M: Manner> BenchCondvar for Condvar<M> {
     #[inline(never)]
     fn broadcast(&self) {
         self.lock.lock();
-        if !self.somebody_waits() {
+        if !self.has_waiters() {
             self.lock.unlock();
             return;
         }
@@ -215,10 +214,9 @@ unsafe impl<M: Manner> BenchCondvar for Condvar<M> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::BenchMutex;
-    use super::super::futex::asleep;
+    use super::super::futex::{asleep, moves_all_but_one};
+    use super::super::traits::BenchMutex;
     use super::*;
-    use crate::watchdog;
     use std::sync::atomic::Ordering::SeqCst;
     use std::thread;
 
@@ -239,20 +237,15 @@ mod tests {
             condvar.signal();
         });
         let counts = [&condvar.total, &condvar.wakeup, &condvar.woken];
-        assert_eq!(
-            counts.map(|count| count.load(SeqCst)),
-            [1; 3],
-            "{}",
-            M::NAME
-        );
+        assert_eq!(counts.map(|count| count.load(SeqCst)), [1; 3], "{}", M::NAME);
         assert_eq!(condvar.lock.word().load(SeqCst), 0, "{}", M::NAME);
         condvar.signal();
-        assert_eq!(condvar.wakeup.load(SeqCst), 1, "{}: nobody waits", M::NAME);
+        assert_eq!(condvar.wakeup.load(SeqCst), 1, "{}: no thread waits", M::NAME);
     }
 
     #[test]
     fn a_signal_frees_one_and_unlocks() {
-        let _guard = watchdog::guard("nptl: signal");
+        let _guard = waitword_testkit::watch();
         one_is_woken::<Orig>();
         one_is_woken::<Requeue>();
         one_is_woken::<WakeOp>();
@@ -261,8 +254,8 @@ mod tests {
     /// Another thread has blocked on the internal lock after the waiter was moved there, and sleeps
     /// behind it.
     #[test]
-    fn who_was_moved_to_the_lock_wakes_the_next() {
-        let _guard = watchdog::guard("nptl: requeue");
+    fn a_waiter_moved_to_the_lock_wakes_the_next() {
+        let _guard = waitword_testkit::watch();
         let (condvar, mutex) = (Condvar::<Requeue>::new(), Mutex::new());
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -290,28 +283,8 @@ mod tests {
 
     #[test]
     fn a_broadcast_moves_all_but_one_to_the_mutex() {
-        const THREADS: usize = 4;
-        let _guard = watchdog::guard("nptl: broadcast");
-        let (condvar, mutex) = (Condvar::<WakeOp>::new(), Mutex::new());
-        thread::scope(|scope| {
-            for _ in 0..THREADS {
-                scope.spawn(|| {
-                    mutex.lock();
-                    // SAFETY: locked above.
-                    unsafe { condvar.wait(&mutex) };
-                    // SAFETY: `wait` has locked it.
-                    unsafe { mutex.unlock() };
-                });
-            }
-            while asleep(&condvar.word) < THREADS {
-                thread::yield_now();
-            }
-            mutex.lock();
-            condvar.broadcast();
-            let moved = asleep(mutex.0.word());
-            // SAFETY: locked above.
-            unsafe { mutex.unlock() };
-            assert!(moved >= THREADS - 1, "{moved} of {THREADS}");
-        });
+        let _guard = waitword_testkit::watch();
+        let condvar = Condvar::<WakeOp>::new();
+        moves_all_but_one(&condvar, &condvar.word);
     }
 }

@@ -17,8 +17,8 @@
 //! Left out: the check that a writer does not relock. (There, the thread's id records that there is
 //! a writer; here, a 1 does.)
 
-use super::BenchRwLock;
 use super::futex::{ALL, FUTEX, LowLevelLock};
+use super::traits::BenchRwLock;
 use crate::ops::Futexes;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -92,11 +92,7 @@ impl<const PREFER_WRITER: bool> RwLock<PREFER_WRITER> {
 // SAFETY: a writer enters only if the lock is free, a reader only if there is no writer; both are
 // checked and counted under the internal lock.
 unsafe impl<const PREFER_WRITER: bool> BenchRwLock for RwLock<PREFER_WRITER> {
-    const NAME: &'static str = if PREFER_WRITER {
-        "nptl, prefer writer"
-    } else {
-        "nptl"
-    };
+    const NAME: &'static str = if PREFER_WRITER { "nptl, prefer writer" } else { "nptl" };
 
     fn new() -> Self {
         Self {
@@ -147,9 +143,9 @@ unsafe impl<const PREFER_WRITER: bool> BenchRwLock for RwLock<PREFER_WRITER> {
 mod tests {
     use super::super::futex::asleep;
     use super::*;
-    use crate::watchdog;
     use std::sync::atomic::Ordering::SeqCst;
     use std::thread;
+    use waitword_testkit::watch;
 
     /// With a reader inside and a writer asleep, returns whether another reader has to sleep, too.
     fn a_reader_waits_behind_a_queued_writer<const PREFER_WRITER: bool>() -> bool {
@@ -179,19 +175,14 @@ mod tests {
             // SAFETY: locked above.
             unsafe { lock.read_unlock() };
         });
-        let left = [
-            &lock.readers,
-            &lock.writer,
-            &lock.readers_queued,
-            &lock.writers_queued,
-        ];
+        let left = [&lock.readers, &lock.writer, &lock.readers_queued, &lock.writers_queued];
         assert_eq!(left.map(|count| count.load(SeqCst)), [0; 4]);
         waits
     }
 
     #[test]
     fn the_preference_is_whether_readers_wait_for_queued_writers() {
-        let _guard = watchdog::guard("nptl: rwlock");
+        let _guard = watch();
         assert!(!a_reader_waits_behind_a_queued_writer::<false>());
         assert!(a_reader_waits_behind_a_queued_writer::<true>());
     }

@@ -6,7 +6,7 @@
 //! conditions checked in a loop, not the conditional critical sections that it also has. The C
 //! functions are declared here; Debian ships them only in a shared library.
 
-use super::{BenchCondvar, BenchMutex, BenchRwLock};
+use super::traits::{bench_condvar, bench_mutex, bench_rwlock};
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 
@@ -54,88 +54,29 @@ unsafe impl Sync for Cv {}
 const NAME: &str = "nsync";
 
 // SAFETY: nsync's own lock.
-unsafe impl BenchMutex for Mu {
-    const NAME: &'static str = NAME;
-
-    fn new() -> Self {
-        Self(init())
-    }
-
-    #[inline]
-    fn lock(&self) {
-        // SAFETY: the lock was made by `new`.
-        unsafe { nsync_mu_lock(self) }
-    }
-
-    #[inline]
-    fn try_lock(&self) -> bool {
-        // SAFETY: as above.
-        unsafe { nsync_mu_trylock(self) != 0 }
-    }
-
-    #[inline]
-    unsafe fn unlock(&self) {
-        // SAFETY: as above; the caller holds the lock, per this method's contract.
-        unsafe { nsync_mu_unlock(self) }
-    }
+bench_mutex! {
+    #[inline] impl [] Mu = NAME;
+    new: Self(init());
+    |lock| lock: nsync_mu_lock(lock);
+    try_lock: nsync_mu_trylock(lock) != 0;
+    unlock: nsync_mu_unlock(lock);
 }
 
 // SAFETY: nsync's own condition variable, used with its own lock.
-unsafe impl BenchCondvar for Cv {
-    type Mutex = Mu;
-
-    fn new() -> Self {
-        Self(init())
-    }
-
-    #[inline]
-    unsafe fn wait(&self, mutex: &Mu) {
-        // SAFETY: both were made by `new`; the caller holds the mutex, per this method's contract.
-        unsafe { nsync_cv_wait(self, mutex) }
-    }
-
-    #[inline]
-    fn signal(&self) {
-        // SAFETY: it was made by `new`.
-        unsafe { nsync_cv_signal(self) }
-    }
-
-    #[inline]
-    fn broadcast(&self) {
-        // SAFETY: it was made by `new`.
-        unsafe { nsync_cv_broadcast(self) }
-    }
+bench_condvar! {
+    #[inline] impl [] Cv, Mu;
+    new: Self(init());
+    |condvar, mutex| wait: nsync_cv_wait(condvar, mutex);
+    signal: nsync_cv_signal(condvar);
+    broadcast: nsync_cv_broadcast(condvar);
 }
 
 // SAFETY: nsync's own lock.
-unsafe impl BenchRwLock for Mu {
-    const NAME: &'static str = NAME;
-
-    fn new() -> Self {
-        Self(init())
-    }
-
-    #[inline]
-    fn read_lock(&self) {
-        // SAFETY: the lock was made by `new`.
-        unsafe { nsync_mu_rlock(self) }
-    }
-
-    #[inline]
-    unsafe fn read_unlock(&self) {
-        // SAFETY: as above; the caller holds the lock, per this method's contract.
-        unsafe { nsync_mu_runlock(self) }
-    }
-
-    #[inline]
-    fn write_lock(&self) {
-        // SAFETY: as above.
-        unsafe { nsync_mu_lock(self) }
-    }
-
-    #[inline]
-    unsafe fn write_unlock(&self) {
-        // SAFETY: as above; the caller holds the lock, per this method's contract.
-        unsafe { nsync_mu_unlock(self) }
-    }
+bench_rwlock! {
+    #[inline] impl [] Mu = NAME;
+    new: Self(init());
+    |lock| read_lock: nsync_mu_rlock(lock);
+    read_unlock: nsync_mu_runlock(lock);
+    write_lock: nsync_mu_lock(lock);
+    write_unlock: nsync_mu_unlock(lock);
 }

@@ -1,6 +1,6 @@
 //! Ours: the mutex in each flavour, the condvar, and the rwlock in each preference.
 
-use super::{BenchCondvar, BenchMutex, BenchRwLock};
+use super::traits::{bench_condvar, bench_mutex, bench_rwlock};
 use core::marker::PhantomData;
 use waitword::lock_api::RawRwLock as _;
 use waitword::{
@@ -15,20 +15,30 @@ pub trait Ours: Send + Sync + 'static {
     const FLAVOUR: PosixFlavour;
 }
 
-macro_rules! flavours {
-    ($($(#[$doc:meta])* $name:ident, $called:literal, $flavour:ident;)*) => {$(
+/// A preference of our reader-writer lock.
+pub trait Preferring: Send + Sync + 'static {
+    /// Its name in the report.
+    const NAME: &'static str;
+    /// The preference.
+    const PREFERENCE: Preference;
+}
+
+macro_rules! kinds {
+    ($kind:ident, $constant:ident: $type:ident;
+     $($(#[$doc:meta])* $name:ident, $called:literal, $value:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
 
-        impl Ours for $name {
+        impl $kind for $name {
             const NAME: &'static str = $called;
-            const FLAVOUR: PosixFlavour = PosixFlavour::$flavour;
+            const $constant: $type = $type::$value;
         }
     )*};
 }
 
-flavours! {
+kinds! {
+    Ours, FLAVOUR: PosixFlavour;
     /// The default.
     Adaptive, "waitword", Adaptive;
     /// After the TO futexes of 2016.
@@ -39,36 +49,25 @@ flavours! {
     Inherit, "waitword PI", PriorityInheriting;
 }
 
+kinds! {
+    Preferring, PREFERENCE: Preference;
+    /// Readers first, as in POSIX.
+    PreferReaders, "waitword, readers first", Reader;
+    /// Writers first, the default in Rust.
+    PreferWriters, "waitword, writers first", Writer;
+}
+
 /// Our mutex in one flavour.
 #[derive(Debug)]
 pub struct Mutex<F>(RawPosixMutex, PhantomData<F>);
 
 // SAFETY: our own lock.
-unsafe impl<F: Ours> BenchMutex for Mutex<F> {
-    const NAME: &'static str = F::NAME;
-
-    fn new() -> Self {
-        Self(
-            PosixMutexOptions::new().flavour(F::FLAVOUR).build_raw(),
-            PhantomData,
-        )
-    }
-
-    #[inline(never)]
-    fn lock(&self) {
-        self.0.lock();
-    }
-
-    #[inline(never)]
-    fn try_lock(&self) -> bool {
-        self.0.try_lock()
-    }
-
-    #[inline(never)]
-    unsafe fn unlock(&self) {
-        // SAFETY: the caller holds it, per this method's contract.
-        unsafe { self.0.unlock() }
-    }
+bench_mutex! {
+    #[inline(never)] impl [F: Ours] Mutex<F> = F::NAME;
+    new: Self(PosixMutexOptions::new().flavour(F::FLAVOUR).build_raw(), PhantomData);
+    |lock| lock: lock.0.lock();
+    try_lock: lock.0.try_lock();
+    unlock: lock.0.unlock();
 }
 
 /// Our condition variable with a mutex of one flavour.
@@ -76,56 +75,12 @@ unsafe impl<F: Ours> BenchMutex for Mutex<F> {
 pub struct Condvar<F>(RawCondvar, PhantomData<F>);
 
 // SAFETY: our own condition variable, used with our own mutex.
-unsafe impl<F: Ours> BenchCondvar for Condvar<F> {
-    type Mutex = Mutex<F>;
-
-    fn new() -> Self {
-        Self(RawCondvar::new(), PhantomData)
-    }
-
-    #[inline(never)]
-    unsafe fn wait(&self, mutex: &Mutex<F>) {
-        // SAFETY: the caller holds the mutex, and all waiters use the same one, per this method's
-        // contract.
-        let result = unsafe { self.0.wait(&mutex.0, None) };
-        assert_eq!(result, Ok(()));
-    }
-
-    #[inline(never)]
-    fn signal(&self) {
-        self.0.notify_one();
-    }
-
-    #[inline(never)]
-    fn broadcast(&self) {
-        self.0.notify_all();
-    }
-}
-
-/// A preference of our reader-writer lock.
-pub trait Preferring: Send + Sync + 'static {
-    /// Its name in the report.
-    const NAME: &'static str;
-    /// The preference.
-    const PREFERENCE: Preference;
-}
-
-/// Readers first, as in POSIX.
-#[derive(Debug)]
-pub struct PreferReaders;
-
-/// Writers first, the default in Rust.
-#[derive(Debug)]
-pub struct PreferWriters;
-
-impl Preferring for PreferReaders {
-    const NAME: &'static str = "waitword, readers first";
-    const PREFERENCE: Preference = Preference::Reader;
-}
-
-impl Preferring for PreferWriters {
-    const NAME: &'static str = "waitword, writers first";
-    const PREFERENCE: Preference = Preference::Writer;
+bench_condvar! {
+    #[inline(never)] impl [F: Ours] Condvar<F>, Mutex<F>;
+    new: Self(RawCondvar::new(), PhantomData);
+    |condvar, mutex| wait: assert_eq!(condvar.0.wait(&mutex.0, None), Ok(()));
+    signal: _ = condvar.0.notify_one();
+    broadcast: _ = condvar.0.notify_all();
 }
 
 /// Our reader-writer lock in one preference.
@@ -133,32 +88,11 @@ impl Preferring for PreferWriters {
 pub struct RwLock<P>(RawRwLock, PhantomData<P>);
 
 // SAFETY: our own lock.
-unsafe impl<P: Preferring> BenchRwLock for RwLock<P> {
-    const NAME: &'static str = P::NAME;
-
-    fn new() -> Self {
-        Self(RawRwLock::with(P::PREFERENCE, Scope::Private), PhantomData)
-    }
-
-    #[inline(never)]
-    fn read_lock(&self) {
-        self.0.lock_shared();
-    }
-
-    #[inline(never)]
-    unsafe fn read_unlock(&self) {
-        // SAFETY: the caller holds it for reading, per this method's contract.
-        unsafe { self.0.unlock_shared() }
-    }
-
-    #[inline(never)]
-    fn write_lock(&self) {
-        self.0.lock_exclusive();
-    }
-
-    #[inline(never)]
-    unsafe fn write_unlock(&self) {
-        // SAFETY: the caller holds it for writing, per this method's contract.
-        unsafe { self.0.unlock_exclusive() }
-    }
+bench_rwlock! {
+    #[inline(never)] impl [P: Preferring] RwLock<P> = P::NAME;
+    new: Self(RawRwLock::with(P::PREFERENCE, Scope::Private), PhantomData);
+    |lock| read_lock: lock.0.lock_shared();
+    read_unlock: lock.0.unlock_shared();
+    write_lock: lock.0.lock_exclusive();
+    write_unlock: lock.0.unlock_exclusive();
 }

@@ -23,14 +23,11 @@ macro_rules! functions {
             )*
         }
 
-        mod linked {
-            use super::*;
-            unsafe extern "C-unwind" {
-                $(pub(super) fn $name($(_: $argument),*) -> c_int;)*
-            }
+        unsafe extern "C-unwind" {
+            $(fn $name($(_: $argument),*) -> c_int;)*
         }
 
-        static C_LIBRARY: Functions = Functions { $($field: linked::$name,)* };
+        static C_LIBRARY: Functions = Functions { $($field: $name,)* };
 
         fn find_all(library: &libloading::Library) -> Result<Functions, libloading::Error> {
             Ok(Functions {

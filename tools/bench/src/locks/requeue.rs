@@ -19,8 +19,8 @@
 //! the unlock and the sleep unless 2³² signals come in between. A signal without waiters makes no
 //! call.
 
-use super::BenchCondvar;
 use super::futex::{ALL, FUTEX, Mutex, cmp_requeue};
+use super::traits::BenchCondvar;
 use crate::ops::Futexes;
 use core::ptr;
 use std::sync::atomic::{
@@ -62,11 +62,7 @@ impl<const REQUEUE: bool> Condvar<REQUEUE> {
 // SAFETY: the mutex is the textbook one; `wait` unlocks and relocks it.
 unsafe impl<const REQUEUE: bool> BenchCondvar for Condvar<REQUEUE> {
     type Mutex = Mutex;
-    const NAME: &'static str = if REQUEUE {
-        "futex(2), requeue"
-    } else {
-        "futex(2), wake all"
-    };
+    const NAME: &'static str = if REQUEUE { "futex(2), requeue" } else { "futex(2), wake all" };
 
     fn new() -> Self {
         Self {
@@ -78,8 +74,7 @@ unsafe impl<const REQUEUE: bool> BenchCondvar for Condvar<REQUEUE> {
 
     #[inline(never)]
     unsafe fn wait(&self, mutex: &Mutex) {
-        self.mutex
-            .store(ptr::from_ref(mutex.0.word()).cast_mut(), Relaxed);
+        self.mutex.store(ptr::from_ref(mutex.0.word()).cast_mut(), Relaxed);
         self.waiters.fetch_add(1, Release);
         let seen = self.sequence.load(Relaxed);
         mutex.0.unlock();
@@ -118,43 +113,20 @@ unsafe impl<const REQUEUE: bool> BenchCondvar for Condvar<REQUEUE> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::BenchMutex;
-    use super::super::futex::asleep;
+    use super::super::futex::moves_all_but_one;
     use super::*;
-    use crate::watchdog;
     use std::sync::atomic::Ordering::SeqCst;
-    use std::thread;
 
     #[test]
     fn a_broadcast_moves_all_but_one() {
-        const THREADS: usize = 4;
-        let _guard = watchdog::guard("futex(2), requeue: broadcast");
-        let (condvar, mutex) = (Requeue::new(), Mutex::new());
-        thread::scope(|scope| {
-            for _ in 0..THREADS {
-                scope.spawn(|| {
-                    mutex.lock();
-                    // SAFETY: locked above.
-                    unsafe { condvar.wait(&mutex) };
-                    // SAFETY: `wait` has locked it.
-                    unsafe { mutex.unlock() };
-                });
-            }
-            while asleep(&condvar.sequence) < THREADS {
-                thread::yield_now();
-            }
-            mutex.lock();
-            condvar.broadcast();
-            let moved = asleep(mutex.0.word());
-            // SAFETY: locked above.
-            unsafe { mutex.unlock() };
-            assert!(moved >= THREADS - 1, "{moved} of {THREADS}");
-        });
+        let _guard = waitword_testkit::watch();
+        let condvar = Requeue::new();
+        moves_all_but_one(&condvar, &condvar.sequence);
         assert_eq!(condvar.waiters.load(SeqCst), 0);
     }
 
     #[test]
-    fn who_signals_nobody_makes_no_call() {
+    fn a_signal_without_waiters_makes_no_call() {
         let condvar = Requeue::new();
         condvar.signal();
         condvar.broadcast();

@@ -12,7 +12,7 @@
 //! allows no nesting). Uncontended, they were within 1 % of each other. With two threads, the
 //! lock's own line, which the waiter keeps reading, was some 5 % slower; the other two were equal.
 
-use super::{BenchCondvar, BenchMutex, BenchRwLock};
+use super::traits::{BenchCondvar, BenchMutex, BenchRwLock};
 use core::cell::{Cell, UnsafeCell};
 use core::mem::MaybeUninit;
 use std::sync::{self, MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError};
@@ -77,10 +77,7 @@ unsafe impl BenchMutex for Mutex {
     const NAME: &'static str = NAME;
 
     fn new() -> Self {
-        Self {
-            inner: sync::Mutex::new(()),
-            guard: Kept::new(),
-        }
+        Self { inner: sync::Mutex::new(()), guard: Kept::new() }
     }
 
     #[inline(never)]
@@ -173,10 +170,7 @@ unsafe impl BenchRwLock for RwLock {
     const NAME: &'static str = NAME;
 
     fn new() -> Self {
-        Self {
-            inner: sync::RwLock::new(()),
-            writer: Kept::new(),
-        }
+        Self { inner: sync::RwLock::new(()), writer: Kept::new() }
     }
 
     #[inline(never)]

@@ -38,7 +38,9 @@ void waitword_tbb_rw_mutex_unlock(tbb::rw_mutex *mutex) { mutex->unlock(); }
 void waitword_tbb_rw_mutex_lock_shared(tbb::rw_mutex *mutex) { mutex->lock_shared(); }
 void waitword_tbb_rw_mutex_unlock_shared(tbb::rw_mutex *mutex) { mutex->unlock_shared(); }
 
-void waitword_tbb_queuing_lock(tbb::queuing_mutex *mutex, void *node) { new (node) Queuing(*mutex); }
+void waitword_tbb_queuing_lock(tbb::queuing_mutex *mutex, void *node) {
+    new (node) Queuing(*mutex);
+}
 bool waitword_tbb_queuing_try_lock(tbb::queuing_mutex *mutex, void *node) {
     return (new (node) Queuing)->try_acquire(*mutex);
 }

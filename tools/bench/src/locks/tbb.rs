@@ -24,7 +24,7 @@
 pub mod library;
 pub mod queuing;
 
-use super::{BenchMutex, BenchRwLock};
+use super::traits::{bench_mutex, bench_rwlock};
 use core::cell::UnsafeCell;
 use library::functions;
 pub use library::is_there;
@@ -40,30 +40,12 @@ unsafe impl Send for Mutex {}
 unsafe impl Sync for Mutex {}
 
 // SAFETY: oneTBB's own lock.
-unsafe impl BenchMutex for Mutex {
-    const NAME: &'static str = "tbb::mutex";
-
-    fn new() -> Self {
-        Self::default()
-    }
-
-    #[inline]
-    fn lock(&self) {
-        // SAFETY: the lock was made by `new`.
-        unsafe { (functions().mutex_lock)(self.0.get()) }
-    }
-
-    #[inline]
-    fn try_lock(&self) -> bool {
-        // SAFETY: as above.
-        unsafe { (functions().mutex_try_lock)(self.0.get()) }
-    }
-
-    #[inline]
-    unsafe fn unlock(&self) {
-        // SAFETY: as above; the caller holds the lock, per this method's contract.
-        unsafe { (functions().mutex_unlock)(self.0.get()) }
-    }
+bench_mutex! {
+    #[inline] impl [] Mutex = "tbb::mutex";
+    new: Self::default();
+    |lock| lock: (functions().mutex_lock)(lock.0.get());
+    try_lock: (functions().mutex_try_lock)(lock.0.get());
+    unlock: (functions().mutex_unlock)(lock.0.get());
 }
 
 /// `tbb::rw_mutex`.
@@ -77,34 +59,11 @@ unsafe impl Send for RwMutex {}
 unsafe impl Sync for RwMutex {}
 
 // SAFETY: oneTBB's own lock.
-unsafe impl BenchRwLock for RwMutex {
-    const NAME: &'static str = "tbb::rw_mutex";
-
-    fn new() -> Self {
-        Self::default()
-    }
-
-    #[inline]
-    fn read_lock(&self) {
-        // SAFETY: the lock was made by `new`.
-        unsafe { (functions().rw_mutex_lock_shared)(self.0.get()) }
-    }
-
-    #[inline]
-    unsafe fn read_unlock(&self) {
-        // SAFETY: as above; the caller holds the lock, per this method's contract.
-        unsafe { (functions().rw_mutex_unlock_shared)(self.0.get()) }
-    }
-
-    #[inline]
-    fn write_lock(&self) {
-        // SAFETY: as above.
-        unsafe { (functions().rw_mutex_lock)(self.0.get()) }
-    }
-
-    #[inline]
-    unsafe fn write_unlock(&self) {
-        // SAFETY: as above; the caller holds the lock, per this method's contract.
-        unsafe { (functions().rw_mutex_unlock)(self.0.get()) }
-    }
+bench_rwlock! {
+    #[inline] impl [] RwMutex = "tbb::rw_mutex";
+    new: Self::default();
+    |lock| read_lock: (functions().rw_mutex_lock_shared)(lock.0.get());
+    read_unlock: (functions().rw_mutex_unlock_shared)(lock.0.get());
+    write_lock: (functions().rw_mutex_lock)(lock.0.get());
+    write_unlock: (functions().rw_mutex_unlock)(lock.0.get());
 }

@@ -2,12 +2,12 @@
 //! calls the wrong function.
 
 use super::*;
-use crate::watchdog;
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
+use waitword_testkit::watch;
 
 const THREADS: usize = 4;
 const ROUNDS: usize = 2000;
@@ -70,7 +70,7 @@ fn excludes<M: BenchMutex>() -> &'static str {
 
 #[test]
 fn every_mutex_excludes() {
-    let _guard = watchdog::guard("every mutex excludes");
+    let _guard = watch();
     let names = every_mutex!(excludes());
     assert_eq!(names[0], "glibc", "the baseline comes first");
     unique(names);
@@ -113,17 +113,13 @@ fn hands_over<C: BenchCondvar>() -> &'static str {
 
 #[test]
 fn every_condvar_hands_over() {
-    let _guard = watchdog::guard("every condvar hands over");
+    let _guard = watch();
     unique(every_condvar!(hands_over()));
 }
 
 fn wakes_all<C: BenchCondvar>() {
-    let (condvar, mutex, arrived, go) = (
-        C::new(),
-        C::Mutex::new(),
-        Guarded::default(),
-        Guarded::default(),
-    );
+    let (condvar, mutex, arrived, go) =
+        (C::new(), C::Mutex::new(), Guarded::default(), Guarded::default());
     thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
@@ -154,7 +150,7 @@ fn wakes_all<C: BenchCondvar>() {
 
 #[test]
 fn every_condvar_wakes_all() {
-    let _guard = watchdog::guard("every condvar wakes all");
+    let _guard = watch();
     every_condvar!(wakes_all());
 }
 
@@ -187,7 +183,7 @@ fn passes_a_barrier<C: BenchCondvar>() {
 
 #[test]
 fn every_condvar_passes_a_barrier() {
-    let _guard = watchdog::guard("every condvar passes a barrier");
+    let _guard = watch();
     every_condvar!(passes_a_barrier());
 }
 
@@ -203,11 +199,7 @@ fn feeds_a_queue<C: BenchCondvar>() {
     let (put, taken) = (Guarded::default(), Guarded::default());
     let step = |producer: bool| {
         mutex.lock();
-        let (wait_for, tell) = if producer {
-            (&empty, &full)
-        } else {
-            (&full, &empty)
-        };
+        let (wait_for, tell) = if producer { (&empty, &full) } else { (&full, &empty) };
         while (put.get() == taken.get()) != producer {
             // SAFETY: locked above, and again each time this returns.
             unsafe { wait_for.wait(&mutex) };
@@ -240,7 +232,7 @@ fn feeds_a_queue<C: BenchCondvar>() {
 
 #[test]
 fn every_condvar_feeds_a_queue() {
-    let _guard = watchdog::guard("every condvar feeds a queue");
+    let _guard = watch();
     every_condvar!(feeds_a_queue());
 }
 
@@ -297,24 +289,15 @@ fn readers_share<L: BenchRwLock>() {
 
 #[test]
 fn every_rwlock_excludes_writers_and_lets_readers_share() {
-    let _guard = watchdog::guard("every rwlock");
+    let _guard = watch();
     unique(every_rwlock!(writers_exclude()));
     every_rwlock!(readers_share());
 }
 
 #[test]
 fn a_missing_peer_says_how_to_get_it() {
-    let built = [
-        cfg!(has_cpp),
-        cfg!(has_tbb),
-        cfg!(has_nsync),
-        cfg!(has_absl),
-    ];
+    let built = [cfg!(has_cpp), cfg!(has_tbb), cfg!(has_nsync), cfg!(has_absl)];
     let expected = built.iter().filter(|&&built| !built).count();
     assert_eq!(missing().len(), expected, "what was built can be loaded");
-    assert!(
-        missing()
-            .iter()
-            .all(|peer| peer.install.starts_with("apt-get install "))
-    );
+    assert!(missing().iter().all(|peer| peer.install.starts_with("apt-get install ")));
 }

@@ -1,6 +1,6 @@
 //! Whether an operation is a function call or inlined into the loop.
 
-use super::{Futexes, Waited};
+use super::futexes::{Futexes, Waited};
 
 /// Makes every operation a function that is called and returns, as in a real program. All
 /// contenders are measured this way.

@@ -5,7 +5,7 @@
 //! woke. So it is measured only where the word changes (`ping-pong`) or where nothing happens
 //! (`calls`). It has no requeue.
 
-use super::{Futexes, Waited};
+use super::futexes::{Futexes, Waited};
 use std::sync::atomic::AtomicU32;
 
 unsafe extern "C" {

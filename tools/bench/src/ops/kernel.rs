@@ -1,6 +1,6 @@
 //! The baseline: futex(2) by direct system call, without the C library in between.
 
-use super::{Futexes, Waited};
+use super::futexes::{Futexes, Waited};
 use std::sync::atomic::AtomicU32;
 use syscalls::{Errno, Sysno, syscall4, syscall5, syscall6};
 
@@ -47,13 +47,7 @@ impl<const PRIVATE: bool> Futexes for Kernel<PRIVATE> {
         // SAFETY: the word is borrowed, so it stays mapped until the call returns; there is no
         // timeout.
         let result = unsafe {
-            syscall4(
-                Sysno::futex,
-                address(word),
-                WAIT | Self::FLAGS,
-                expected as usize,
-                0,
-            )
+            syscall4(Sysno::futex, address(word), WAIT | Self::FLAGS, expected as usize, 0)
         };
         match result {
             Ok(_) => Waited::Woken,
@@ -66,15 +60,8 @@ impl<const PRIVATE: bool> Futexes for Kernel<PRIVATE> {
     #[inline(always)]
     fn wake(self, word: &AtomicU32, count: usize) -> usize {
         // SAFETY: the word is borrowed; the call neither reads nor writes memory.
-        let result = unsafe {
-            syscall4(
-                Sysno::futex,
-                address(word),
-                WAKE | Self::FLAGS,
-                limit(count),
-                0,
-            )
-        };
+        let result =
+            unsafe { syscall4(Sysno::futex, address(word), WAKE | Self::FLAGS, limit(count), 0) };
         counted("wake", result)
     }
 

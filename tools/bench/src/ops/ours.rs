@@ -1,6 +1,6 @@
 //! This project's futex, at every width.
 
-use super::{BenchWord, Futexes, Waited};
+use super::futexes::{BenchWord, Futexes, Waited};
 use core::marker::PhantomData;
 use waitword::{Cmp, Error, Futex, Op, WakeOp, Word, table};
 
@@ -32,11 +32,7 @@ impl<W, const PRIVATE: bool> Copy for Ours<W, PRIVATE> {}
 impl<W: BenchWord, const PRIVATE: bool> Ours<W, PRIVATE> {
     #[inline(always)]
     fn futex(self, word: &W) -> Futex<'_, W> {
-        if PRIVATE {
-            Futex::private(word)
-        } else {
-            Futex::shared(word)
-        }
+        if PRIVATE { Futex::private(word) } else { Futex::shared(word) }
     }
 }
 

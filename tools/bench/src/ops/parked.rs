@@ -5,7 +5,7 @@
 //! used here as in parking_lot itself: a waiter checks the word first. `wake_op` changes the second
 //! word and then wakes, as two separate steps.
 
-use super::{Futexes, Waited};
+use super::futexes::{Futexes, Waited};
 use parking_lot_core::{
     DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, FilterOp, ParkResult, RequeueOp, UnparkResult, park,
     unpark_all, unpark_filter, unpark_one, unpark_requeue,
@@ -42,16 +42,8 @@ impl Futexes for Parked {
         };
         // SAFETY: the key is the address of a word that is borrowed until the call returns, so no
         // other user of the table has it; the closures neither panic nor call the table.
-        let result = unsafe {
-            park(
-                key(word),
-                is_as_expected,
-                queued,
-                |_, _| (),
-                DEFAULT_PARK_TOKEN,
-                None,
-            )
-        };
+        let result =
+            unsafe { park(key(word), is_as_expected, queued, |_, _| (), DEFAULT_PARK_TOKEN, None) };
         match result {
             ParkResult::Unparked(_) => {
                 QUEUED.fetch_sub(1, SeqCst);

@@ -5,7 +5,8 @@
 //! Sleepers are counted, so a wake costs one load when no thread sleeps. There is one count for all
 //! words, so use this for one word at a time.
 
-use super::{Futexes, Kernel, Waited};
+use super::futexes::{Futexes, Waited};
+use super::kernel::Kernel;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;

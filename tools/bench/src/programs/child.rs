@@ -3,7 +3,9 @@
 //!
 //! A child is its own process group, and dies with the thread that started it.
 
-use super::{Place, find, hang};
+use super::hang;
+use super::need::find;
+use super::place::Place;
 use crate::harness::{Context, Failure};
 use crate::usage::Usage;
 use std::ffi::{OsStr, OsString};
@@ -46,10 +48,7 @@ impl Ended {
 impl<'a> Launcher<'a> {
     /// The same without the drop-in.
     pub(super) fn plain(&self) -> Self {
-        Self {
-            before: &[],
-            ..*self
-        }
+        Self { before: &[], ..*self }
     }
 
     /// Runs a command until it ends, which must be successful.
@@ -92,11 +91,7 @@ fn start<'a, A: AsRef<OsStr>>(
 ) -> Result<Child<'a>, Failure> {
     let failed = |error: std::io::Error| Failure::new(format!("{program}: {error}"));
     let path = find(program).map_or_else(|| program.into(), OsString::from);
-    let words: Vec<&OsStr> = before
-        .iter()
-        .map(OsString::as_os_str)
-        .chain([&*path])
-        .collect();
+    let words: Vec<&OsStr> = before.iter().map(OsString::as_os_str).chain([&*path]).collect();
     let said = ["stdout", "stderr"]
         .map(|name| place.path(&format!("{name} of {program}").replace('/', "_")));
     let mut command = Command::new(words[0]);
@@ -168,8 +163,8 @@ impl Child<'_> {
                 return Err(Failure::Stopped);
             }
             if self.started.elapsed() > LIMIT {
-                let who = hang::report(self.id);
-                return Err(self.failed(&format!("did not end within {LIMIT:?}\n{who}")));
+                let threads = hang::report(self.id);
+                return Err(self.failed(&format!("did not end within {LIMIT:?}\n{threads}")));
             }
             std::thread::sleep(pause);
             // Poll more slowly in long runs. The end is noticed at most 1 % late.
@@ -199,10 +194,7 @@ impl Child<'_> {
             0 => Ok(None),
             id if id == self.id => {
                 self.waited_for = true;
-                Ok(Some((
-                    ExitStatus::from_raw(status),
-                    Usage::from_rusage(&used),
-                )))
+                Ok(Some((ExitStatus::from_raw(status), Usage::from_rusage(&used))))
             }
             _ => Err(self.failed(&std::io::Error::last_os_error().to_string())),
         }
@@ -215,11 +207,7 @@ impl Child<'_> {
     fn failed(&self, what: &str) -> Failure {
         let said = self.read(0) + &self.read(1);
         let from = said.char_indices().rev().nth(SHOWN).map_or(0, |(at, _)| at);
-        Failure::new(format!(
-            "{}: {what}\n{}",
-            self.program,
-            said[from..].trim_end()
-        ))
+        Failure::new(format!("{}: {what}\n{}", self.program, said[from..].trim_end()))
     }
 }
 
@@ -236,46 +224,45 @@ impl Drop for Child<'_> {
     }
 }
 
+/// Parses the number that follows `before` in a text, skipping spaces between them.
+pub(super) fn number_after(text: &str, before: &str) -> Result<f64, Failure> {
+    let found = text.split_once(before).and_then(|(_, rest)| {
+        let rest = rest.trim_start();
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        rest[..end].trim_end_matches('.').parse().ok()
+    });
+    found.ok_or_else(|| {
+        Failure::new(format!("no number after {before:?} in the program's output:\n{text}"))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Settings;
+    use crate::settings::Settings;
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
     fn shell(before: &[OsString], script: &str) -> Result<Ended, Failure> {
         let context = Context::new(Settings::default(), Arc::default());
-        let launcher = Launcher {
-            before,
-            context: &context,
-        };
+        let launcher = Launcher { before, context: &context };
         launcher.run(&Place::new()?, "sh", ["-c", script])
     }
 
     #[test]
     fn a_good_end_has_its_output_and_its_usage() {
-        let ended = shell(
-            &[],
-            "echo out; echo err >&2; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done",
-        )
-        .unwrap();
+        let ended =
+            shell(&[], "echo out; echo err >&2; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done")
+                .unwrap();
         assert_eq!(ended.stdout, b"out\n");
         assert_eq!(ended.stderr, "err\n");
-        assert!(
-            ended.usage.cpu_seconds > 0.0 && ended.seconds > 0.0,
-            "{ended:?}"
-        );
+        assert!(ended.usage.cpu_seconds > 0.0 && ended.seconds > 0.0, "{ended:?}");
     }
 
     #[test]
     fn a_bad_end_says_what_was_said() {
-        let failure = shell(&[], "echo the reason >&2; exit 3")
-            .unwrap_err()
-            .to_string();
-        assert!(
-            failure.contains("exit status: 3") && failure.contains("the reason"),
-            "{failure}"
-        );
+        let failure = shell(&[], "echo the reason >&2; exit 3").unwrap_err().to_string();
+        assert!(failure.contains("exit status: 3") && failure.contains("the reason"), "{failure}");
         let failure = shell(&[], "kill -SEGV $$").unwrap_err().to_string();
         assert!(failure.contains("signal: 11"), "{failure}");
     }
@@ -290,10 +277,7 @@ mod tests {
     #[test]
     fn the_user_can_stop_a_program() {
         let context = Context::new(Settings::default(), Arc::new(AtomicBool::new(true)));
-        let launcher = Launcher {
-            before: &[],
-            context: &context,
-        };
+        let launcher = Launcher { before: &[], context: &context };
         let place = Place::new().unwrap();
         let failure = launcher.run(&place, "sleep", ["1000"]).unwrap_err();
         assert_eq!(failure, Failure::Stopped);
@@ -303,14 +287,19 @@ mod tests {
     fn a_hang_is_reported_thread_by_thread() {
         let context = Context::new(Settings::default(), Arc::default());
         let place = Place::new().unwrap();
-        let launcher = Launcher {
-            before: &[],
-            context: &context,
-        };
+        let launcher = Launcher { before: &[], context: &context };
         let mut child = launcher.start(&place, "sleep", ["1000"]).unwrap();
         child.is_running().unwrap();
         let report = hang::report(child.id);
         assert!(report.contains("sleep 1000"), "{report}");
         assert!(report.contains("state "), "{report}");
+    }
+
+    #[test]
+    fn numbers_are_found_where_they_are_said() {
+        assert_eq!(number_after("total time:   2.5s\n", "total time:"), Ok(2.5));
+        assert_eq!(number_after("took 12. Then", "took"), Ok(12.0));
+        assert!(number_after("took long", "took").is_err());
+        assert!(number_after("", "took").is_err());
     }
 }

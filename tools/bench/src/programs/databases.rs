@@ -3,8 +3,10 @@
 //!
 //! The tables are filled once. After each run the server must find no errors in them.
 
-use super::child::{Child, Ended};
-use super::{Done, Job, Launcher, Place, Size, number_after};
+use super::child::{Child, Ended, Launcher, number_after};
+use super::need::find;
+use super::place::Place;
+use super::program::{Done, Job, Size};
 use crate::harness::{Failure, check};
 use std::time::{Duration, Instant};
 
@@ -15,10 +17,7 @@ const READY: Duration = Duration::from_secs(60);
 /// writes.
 pub(super) fn mariadb(place: Place, size: Size) -> Result<Job, Failure> {
     let transactions = size.of(2000);
-    let server = Mariadb {
-        socket: place.path("s").display().to_string(),
-        place,
-    };
+    let server = Mariadb { socket: place.path("s").display().to_string(), place };
     let mut is_filled = false;
     Ok(Box::new(move |launcher: &Launcher| {
         if !is_filled {
@@ -28,9 +27,7 @@ pub(super) fn mariadb(place: Place, size: Size) -> Result<Job, Failure> {
         let mut running = server.start(launcher)?;
         server.wait_until_ready(launcher, &mut running)?;
         let events = format!("--events={transactions}");
-        let said = server
-            .sysbench(launcher, &["--time=0", &events, "run"])?
-            .said();
+        let said = server.sysbench(launcher, &["--time=0", &events, "run"])?.said();
         let tables = server.sql(launcher, "check table test.sbtest1, test.sbtest2")?;
         check(tables.matches("\tOK\n").count() == 2, || tables.clone())?;
         let counted = number_after(&said, "total number of events:")?;
@@ -92,15 +89,7 @@ impl Mariadb {
 
     /// Runs a statement, and returns the server's answer.
     fn sql(&self, launcher: &Launcher, statement: &str) -> Result<String, Failure> {
-        let arguments = [
-            "--no-defaults",
-            "-S",
-            &self.socket,
-            "-u",
-            "root",
-            "-e",
-            statement,
-        ];
+        let arguments = ["--no-defaults", "-S", &self.socket, "-u", "root", "-e", statement];
         let ended = launcher.run_plain(&self.place, "mariadb", arguments)?;
         Ok(ended.said())
     }
@@ -134,13 +123,8 @@ pub(super) fn postgres(place: Place, size: Size) -> Result<Job, Failure> {
         let mut running = server.start(launcher)?;
         server.wait_until_ready(launcher, &mut running)?;
         let count = each.to_string();
-        let said = server
-            .client(
-                launcher,
-                "pgbench",
-                &["-n", "-c", "8", "-j", "2", "-t", &count],
-            )?
-            .said();
+        let said =
+            server.client(launcher, "pgbench", &["-n", "-c", "8", "-j", "2", "-t", &count])?.said();
         let done = format!("{0}/{0}", 8 * each);
         check(said.contains(&done), || said.clone())?;
         let sums = "select (select sum(tbalance) from pgbench_tellers) = (select sum(delta) from \
@@ -162,7 +146,7 @@ struct Postgres {
     directory: String,
     /// PostgreSQL refuses to run as root. For root, these are the `setpriv` arguments that switch
     /// to another user; otherwise empty.
-    as_somebody: Vec<String>,
+    as_user: Vec<String>,
 }
 
 impl Postgres {
@@ -172,37 +156,22 @@ impl Postgres {
         let directory = place.directory().display().to_string();
         // SAFETY: the call has no preconditions and cannot fail.
         let is_root = unsafe { libc::geteuid() } == 0;
-        let mut as_somebody = Vec::new();
+        let mut as_user = Vec::new();
         if is_root {
-            as_somebody = [
-                "--reuid",
-                Self::USER,
-                "--regid",
-                "nogroup",
-                "--clear-groups",
-            ]
-            .map(str::to_owned)
-            .to_vec();
+            as_user = ["--reuid", Self::USER, "--regid", "nogroup", "--clear-groups"]
+                .map(str::to_owned)
+                .to_vec();
         }
-        Ok(Self {
-            place,
-            directory,
-            as_somebody,
-        })
+        Ok(Self { place, directory, as_user })
     }
 
     /// The command line of one of PostgreSQL's programs.
     fn line(&self, program: &str, arguments: &[&str]) -> (String, Vec<String>) {
-        let mut words = self.as_somebody.clone();
-        let path =
-            super::find(program).map_or_else(|| program.into(), |path| path.display().to_string());
+        let mut words = self.as_user.clone();
+        let path = find(program).map_or_else(|| program.into(), |path| path.display().to_string());
         words.push(path);
         words.extend(arguments.iter().map(|&word| word.to_owned()));
-        let first = if self.as_somebody.is_empty() {
-            words.remove(0)
-        } else {
-            "setpriv".to_owned()
-        };
+        let first = if self.as_user.is_empty() { words.remove(0) } else { "setpriv".to_owned() };
         (first, words)
     }
 
@@ -217,15 +186,11 @@ impl Postgres {
     }
 
     fn fill(&self, launcher: &Launcher) -> Result<(), Failure> {
-        if !self.as_somebody.is_empty() {
+        if !self.as_user.is_empty() {
             launcher.run_plain(&self.place, "chown", [Self::USER, &self.directory])?;
         }
         let data = self.data();
-        self.run(
-            launcher,
-            "initdb",
-            &["-D", &data, "-A", "trust", "-U", "bench"],
-        )?;
+        self.run(launcher, "initdb", &["-D", &data, "-A", "trust", "-U", "bench"])?;
         let mut server = self.start(&launcher.plain())?;
         self.wait_until_ready(launcher, &mut server)?;
         self.client(launcher, "pgbench", &["-i", "-q", "-s", "2"])?;
@@ -238,24 +203,14 @@ impl Postgres {
 
     fn start<'a>(&self, launcher: &Launcher<'a>) -> Result<Child<'a>, Failure> {
         let data = self.data();
-        let arguments = [
-            "-D",
-            &data,
-            "-k",
-            &self.directory,
-            "-h",
-            "",
-            "-c",
-            "synchronous_commit=off",
-        ];
+        let arguments =
+            ["-D", &data, "-k", &self.directory, "-h", "", "-c", "synchronous_commit=off"];
         let (first, words) = self.line("postgres", &arguments);
         launcher.start(&self.place, &first, words)
     }
 
     fn wait_until_ready(&self, launcher: &Launcher, server: &mut Child) -> Result<(), Failure> {
-        ready(server, || {
-            self.client(launcher, "psql", &["-c", "select 1"]).map(drop)
-        })
+        ready(server, || self.client(launcher, "psql", &["-c", "select 1"]).map(drop))
     }
 
     /// Runs a client of the server.
@@ -266,11 +221,7 @@ impl Postgres {
         arguments: &[&str],
     ) -> Result<Ended, Failure> {
         let to = ["-h", &self.directory, "-U", "bench"];
-        let last: &[&str] = if program == "pgbench" {
-            &["postgres"]
-        } else {
-            &["-d", "postgres"]
-        };
+        let last: &[&str] = if program == "pgbench" { &["postgres"] } else { &["-d", "postgres"] };
         self.run(launcher, program, &[&to, arguments, last].concat())
     }
 }

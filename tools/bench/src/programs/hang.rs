@@ -17,10 +17,8 @@ pub(super) fn report(group: i32) -> String {
     let mut text = String::new();
     for (number, (id, path)) in processes(group).into_iter().enumerate() {
         let command = fs::read(path.join("cmdline")).unwrap_or_default();
-        let command: Vec<_> = command
-            .split(|&byte| byte == 0)
-            .map(String::from_utf8_lossy)
-            .collect();
+        let command: Vec<_> =
+            command.split(|&byte| byte == 0).map(String::from_utf8_lossy).collect();
         let _ = writeln!(text, "process {id}: {}", command.join(" ").trim_end());
         let tasks: Vec<PathBuf> = entries(&path.join("task"));
         for task in tasks.iter().take(NAMED) {
@@ -69,24 +67,13 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
 /// The stacks of all threads, from gdb; empty if there is no gdb.
 fn stacks(process: i32) -> String {
     let output = Command::new("timeout")
-        .args([
-            "15",
-            "gdb",
-            "-batch",
-            "-nx",
-            "-iex",
-            "set debuginfod enabled off",
-            "-p",
-        ])
+        .args(["15", "gdb", "-batch", "-nx", "-iex", "set debuginfod enabled off", "-p"])
         .arg(process.to_string())
         .args(["-ex", "thread apply all bt 16"])
         .stdin(Stdio::null())
         .output();
     let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     let text = text.unwrap_or_default();
-    let lines = text
-        .lines()
-        .filter(|line| line.starts_with(['#', 'T']))
-        .take(400);
+    let lines = text.lines().filter(|line| line.starts_with(['#', 'T'])).take(400);
     lines.fold(String::new(), |all, line| all + "    " + line + "\n")
 }

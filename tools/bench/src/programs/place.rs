@@ -1,32 +1,31 @@
 //! A program's working directory, generated input, and ports.
 
-use super::Failure;
-use std::fs;
+use crate::harness::Failure;
+use std::fs::{self, Permissions};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use tempfile::TempDir;
 
 /// A directory that is removed when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Place(PathBuf);
+pub(crate) struct Place(TempDir);
 
 impl Place {
     /// Creates a new, empty directory.
     pub(crate) fn new() -> Result<Self, Failure> {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Relaxed);
-        let name = format!("waitword-programs-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).map_err(|error| failed(&path, error))?;
-        Ok(Self(path))
+        let mut new = tempfile::Builder::new();
+        // A server may run as another user.
+        new.prefix("waitword-programs-").permissions(Permissions::from_mode(0o755));
+        Ok(Self(new.tempdir().map_err(Failure::new)?))
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
+        self.0.path().join(name)
     }
 
     pub(super) fn directory(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     /// Writes a file and returns its path.
@@ -39,13 +38,6 @@ impl Place {
     pub(super) fn read(&self, name: &str) -> Result<Vec<u8>, Failure> {
         let path = self.path(name);
         fs::read(&path).map_err(|error| failed(&path, error))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        // If this fails, there is nothing we can do about it.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -88,11 +80,7 @@ pub(super) fn film(width: usize, height: usize, frames: usize) -> Vec<u8> {
         for y in 0..height {
             for x in 0..width {
                 let in_square = (left..left + 64).contains(&x) && (top..top + 64).contains(&y);
-                let base = if in_square {
-                    200
-                } else {
-                    (x + y + 2 * frame) / 4 % 180
-                };
+                let base = if in_square { 200 } else { (x + y + 2 * frame) / 4 % 180 };
                 film.push(base as u8 + numbers.below(8) as u8);
             }
         }
@@ -106,7 +94,8 @@ pub(super) fn film(width: usize, height: usize, frames: usize) -> Vec<u8> {
     film
 }
 
-/// Marsaglia's xorshift.
+/// Marsaglia's xorshift. Not `fastrand`'s generator: the programs' input would differ from that of
+/// the published figures, and might change with its version.
 struct Numbers(u64);
 
 impl Numbers {

@@ -3,9 +3,9 @@
 //! For each run a server is started on a free port. It is ready when it accepts a connection. After
 //! the load it is asked to end, and must do so successfully.
 
-use super::child::Child;
-use super::place::{free_port, text};
-use super::{Done, Job, Launcher, Place, Size, number_after};
+use super::child::{Child, Launcher, number_after};
+use super::place::{Place, free_port, text};
+use super::program::{Done, Job, Size};
 use crate::harness::{Failure, check};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -47,16 +47,10 @@ pub(super) fn nginx(place: Place, size: Size) -> Result<Job, Failure> {
         for number in 0..FILES {
             same.extend(get(port, &format!("/file{number}"))?);
         }
-        check(same == content, || {
-            "the response differs from the file".to_owned()
-        })?;
-        let (url, time) = (
-            format!("http://127.0.0.1:{port}/file3"),
-            format!("{seconds}s"),
-        );
-        let load = launcher
-            .run_plain(&place, "wrk", ["-t", "2", "-c", "32", "-d", &time, &url])?
-            .said();
+        check(same == content, || "the response differs from the file".to_owned())?;
+        let (url, time) = (format!("http://127.0.0.1:{port}/file3"), format!("{seconds}s"));
+        let load =
+            launcher.run_plain(&place, "wrk", ["-t", "2", "-c", "32", "-d", &time, &url])?.said();
         let ended = server.stop(libc::SIGQUIT)?;
         for bad in ["Socket errors", "Non-2xx"] {
             check(!load.contains(bad), || load.clone())?;
@@ -80,7 +74,7 @@ pub(super) fn redis(place: Place, size: Size) -> Result<Job, Failure> {
     let requests = size.of(20_000);
     Ok(Box::new(move |launcher: &Launcher| {
         let port = free_port()?;
-        let (port_text, count) = (port.to_string(), requests.to_string());
+        let port_text = port.to_string();
         let arguments = [
             "--port",
             &port_text,
@@ -102,25 +96,11 @@ pub(super) fn redis(place: Place, size: Size) -> Result<Job, Failure> {
         let mut server = launcher.start(&place, "redis-server", arguments)?;
         drop(connect(port, &mut server)?);
         let started = Instant::now();
-        let load = [
-            "-p",
-            &port_text,
-            "-c",
-            "32",
-            "-n",
-            &count,
-            "-t",
-            "set,incr,lpush,lpop",
-            "-P",
-            "4",
-            "-q",
-        ];
-        launcher.run_plain(&place, "redis-benchmark", load)?;
+        let load = format!("-p {port} -c 32 -n {requests} -t set,incr,lpush,lpop -P 4 -q");
+        launcher.run_plain(&place, "redis-benchmark", load.split(' '))?;
         let seconds = started.elapsed().as_secs_f64();
         let mut connection = connect(port, &mut server)?;
-        connection
-            .write_all(b"GET counter:__rand_int__\r\n")
-            .map_err(Failure::new)?;
+        connection.write_all(b"GET counter:__rand_int__\r\n").map_err(Failure::new)?;
         let mut answer = [0; 64];
         let length = connection.read(&mut answer).map_err(Failure::new)?;
         drop(connection);
@@ -143,18 +123,7 @@ pub(super) fn memcached(place: Place, size: Size) -> Result<Job, Failure> {
     Ok(Box::new(move |launcher: &Launcher| {
         let port = free_port()?;
         let text = port.to_string();
-        let arguments = [
-            "-u",
-            "root",
-            "-l",
-            "127.0.0.1",
-            "-U",
-            "0",
-            "-t",
-            "4",
-            "-p",
-            &text,
-        ];
+        let arguments = ["-u", "root", "-l", "127.0.0.1", "-U", "0", "-t", "4", "-p", &text];
         let mut server = launcher.start(&place, "memcached", arguments)?;
         drop(connect(port, &mut server)?);
         let started = Instant::now();
@@ -213,15 +182,11 @@ fn connect(port: u16, server: &mut Child) -> Result<TcpStream, Failure> {
         server.is_running()?;
         match TcpStream::connect(("127.0.0.1", port)) {
             Ok(connection) => {
-                connection
-                    .set_read_timeout(Some(ANSWER))
-                    .map_err(Failure::new)?;
+                connection.set_read_timeout(Some(ANSWER)).map_err(Failure::new)?;
                 return Ok(connection);
             }
             Err(error) if started.elapsed() > READY => {
-                return Err(Failure::new(format!(
-                    "the server accepts no connection: {error}"
-                )));
+                return Err(Failure::new(format!("the server accepts no connection: {error}")));
             }
             Err(_) => std::thread::sleep(Duration::from_millis(5)),
         }
@@ -242,9 +207,6 @@ fn get(port: u16, path: &str) -> Result<Vec<u8>, Failure> {
     let end = answer.windows(4).position(|part| part == b"\r\n\r\n");
     match end {
         Some(end) if answer.starts_with(b"HTTP/1.1 200") => Ok(answer[end + 4..].to_vec()),
-        _ => Err(Failure::new(format!(
-            "GET {path}: {}",
-            String::from_utf8_lossy(&answer)
-        ))),
+        _ => Err(Failure::new(format!("GET {path}: {}", String::from_utf8_lossy(&answer)))),
     }
 }

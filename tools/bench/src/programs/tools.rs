@@ -1,7 +1,8 @@
 //! Third-party benchmarks and tools: they are started with arguments, and their output is parsed.
 
-use super::place::{film, text};
-use super::{Done, Job, Launcher, Place, Size, number_after};
+use super::child::{Launcher, number_after};
+use super::place::{Place, film, text};
+use super::program::{Done, Job, Size};
 use crate::harness::{Failure, check};
 use std::fs;
 
@@ -51,9 +52,7 @@ pub(super) fn db_bench_read(place: Place, size: Size) -> Result<Job, Failure> {
         ];
         let ended = launcher.run(&place, "db_bench", arguments)?;
         let found = format!("({each} of {each} found)");
-        check(ended.said().contains(&found), || {
-            format!("expected {found}:\n{}", ended.said())
-        })?;
+        check(ended.said().contains(&found), || format!("expected {found}:\n{}", ended.said()))?;
         db_bench_done(ended, "readrandom", 8 * each, found.into_bytes())
     }))
 }
@@ -70,12 +69,7 @@ fn db_bench_done(
     check(line.contains(&format!(" {operations} operations")), || {
         format!("expected {operations} operations: {line}")
     })?;
-    Ok(Done {
-        operations,
-        seconds: number_after(line, "ops/sec")?,
-        usage: ended.usage,
-        same,
-    })
+    Ok(Done { operations, seconds: number_after(line, "ops/sec")?, usage: ended.usage, same })
 }
 
 /// sysbench's own pattern: eight threads; an event is a thousand times lock, yield, unlock, of one
@@ -87,10 +81,9 @@ pub(super) fn sysbench_threads(place: Place, size: Size) -> Result<Job, Failure>
         let arguments = ["threads", "--threads=8", "--time=0", &count, "run"];
         let ended = launcher.run(&place, "sysbench", arguments)?;
         let said = ended.said();
-        check(
-            number_after(&said, "total number of events:") == Ok(events as f64),
-            || format!("expected {events} events:\n{said}"),
-        )?;
+        check(number_after(&said, "total number of events:") == Ok(events as f64), || {
+            format!("expected {events} events:\n{said}")
+        })?;
         Ok(Done {
             operations: events,
             seconds: number_after(&said, "total time:")?,
@@ -104,21 +97,13 @@ pub(super) fn sysbench_threads(place: Place, size: Size) -> Result<Job, Failure>
 pub(super) fn sysbench_mutex(place: Place, size: Size) -> Result<Job, Failure> {
     let locks = size.of(500_000);
     Ok(Box::new(move |launcher: &Launcher| {
-        let count = format!("--mutex-locks={locks}");
-        let arguments = [
-            "mutex",
-            "--threads=8",
-            "--mutex-num=4",
-            "--mutex-loops=20",
-            &count,
-            "run",
-        ];
-        let ended = launcher.run(&place, "sysbench", arguments)?;
+        let arguments =
+            format!("mutex --threads=8 --mutex-num=4 --mutex-loops=20 --mutex-locks={locks} run");
+        let ended = launcher.run(&place, "sysbench", arguments.split(' '))?;
         let said = ended.said();
-        check(
-            number_after(&said, "total number of events:") == Ok(8.0),
-            || format!("expected 8 events:\n{said}"),
-        )?;
+        check(number_after(&said, "total number of events:") == Ok(8.0), || {
+            format!("expected 8 events:\n{said}")
+        })?;
         Ok(Done {
             operations: 8 * locks,
             seconds: number_after(&said, "total time:")?,
@@ -137,24 +122,10 @@ pub(super) fn x264(
     let frames = size.of(60) as usize;
     place.write("film.i420", film(640, 360, frames))?;
     Ok(Box::new(move |launcher: &Launcher| {
-        let usual = [
-            "--threads",
-            "4",
-            "--demuxer",
-            "raw",
-            "--input-csp",
-            "i420",
-            "--input-res",
-            "640x360",
-            "--fps",
-            "30",
-            "--preset",
-            "veryfast",
-            "-o",
-            "film.264",
-            "film.i420",
-        ];
-        let ended = launcher.run(&place, "x264", options.iter().chain(&usual))?;
+        let usual = "--threads 4 --demuxer raw --input-csp i420 --input-res 640x360 --fps 30 \
+                     --preset veryfast -o film.264 film.i420";
+        let arguments = options.iter().copied().chain(usual.split(' '));
+        let ended = launcher.run(&place, "x264", arguments)?;
         Ok(Done {
             operations: frames as u64,
             seconds: ended.seconds,
@@ -169,31 +140,12 @@ pub(super) fn x264(
 pub(super) fn ffmpeg(place: Place, size: Size) -> Result<Job, Failure> {
     let frames = size.of(60);
     Ok(Box::new(move |launcher: &Launcher| {
-        let count = frames.to_string();
-        let arguments = [
-            "-v",
-            "error",
-            "-filter_threads",
-            "4",
-            "-f",
-            "lavfi",
-            "-i",
-            "testsrc2=size=640x360:rate=30",
-            "-frames:v",
-            &count,
-            "-vf",
-            "hflip,boxblur=2",
-            "-threads",
-            "4",
-            "-c:v",
-            "libx264",
-            "-preset",
-            "veryfast",
-            "-f",
-            "md5",
-            "-",
-        ];
-        let ended = launcher.run(&place, "ffmpeg", arguments)?;
+        let arguments = format!(
+            "-v error -filter_threads 4 -f lavfi -i testsrc2=size=640x360:rate=30 \
+             -frames:v {frames} -vf hflip,boxblur=2 -threads 4 -c:v libx264 -preset veryfast \
+             -f md5 -"
+        );
+        let ended = launcher.run(&place, "ffmpeg", arguments.split(' '))?;
         Ok(Done {
             operations: frames,
             seconds: ended.seconds,
@@ -227,12 +179,8 @@ pub(super) fn compressor(
 pub(super) fn perf_hash(place: Place, size: Size) -> Result<Job, Failure> {
     let seconds = size.of(1);
     Ok(Box::new(move |launcher: &Launcher| {
-        let time = seconds.to_string();
-        let ended = launcher.run(
-            &place,
-            "perf",
-            ["bench", "futex", "hash", "-s", "-t", "4", "-r", &time],
-        )?;
+        let arguments = format!("bench futex hash -s -t 4 -r {seconds}");
+        let ended = launcher.run(&place, "perf", arguments.split(' '))?;
         let said = ended.said();
         // The average is per thread.
         let rate = number_after(&said, "Averaged")?;

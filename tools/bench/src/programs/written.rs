@@ -5,7 +5,10 @@
 //! Last, it prints on standard error how many seconds the turns took, so that setting up a virtual
 //! machine does not count.
 
-use super::{Done, Job, Launcher, Place, Size, find, number_after};
+use super::child::{Launcher, number_after};
+use super::need::find;
+use super::place::Place;
+use super::program::{Done, Job, Size};
 use crate::harness::Failure;
 use std::process::Command;
 
@@ -23,34 +26,18 @@ pub(super) fn python_threads(place: Place, size: Size) -> Result<Job, Failure> {
 pub(super) fn java_hand_off(place: Place, size: Size) -> Result<Job, Failure> {
     place.write("HandOff.java", include_str!("sources/HandOff.java"))?;
     compile(&place, "javac", &["HandOff.java"])?;
-    Ok(job(
-        place,
-        "java",
-        &["-cp", ".", "HandOff"],
-        size.of(30_000),
-        2,
-    ))
+    Ok(job(place, "java", &["-cp", ".", "HandOff"], size.of(30_000), 2))
 }
 
 pub(super) fn java_locks(place: Place, size: Size) -> Result<Job, Failure> {
     place.write("Locks.java", include_str!("sources/Locks.java"))?;
     compile(&place, "javac", &["Locks.java"])?;
-    Ok(job(
-        place,
-        "java",
-        &["-cp", ".", "Locks"],
-        size.of(20_000),
-        4,
-    ))
+    Ok(job(place, "java", &["-cp", ".", "Locks"], size.of(20_000), 4))
 }
 
 pub(super) fn cpp(place: Place, size: Size) -> Result<Job, Failure> {
     place.write("locks.cc", include_str!("sources/cpp.cc"))?;
-    compile(
-        &place,
-        "g++",
-        &["-std=c++20", "-O2", "-pthread", "locks.cc", "-o", "locks"],
-    )?;
+    compile(&place, "g++", &["-std=c++20", "-O2", "-pthread", "locks.cc", "-o", "locks"])?;
     Ok(job(place, "./locks", &[], size.of(40_000), 4))
 }
 
@@ -62,21 +49,13 @@ pub(super) fn holders(
     turns: u64,
 ) -> Result<Job, Failure> {
     place.write("holders.c", include_str!("sources/holders.c"))?;
-    compile(
-        &place,
-        "gcc",
-        &["-O2", "-pthread", "holders.c", "-o", "holders"],
-    )?;
+    compile(&place, "gcc", &["-O2", "-pthread", "holders.c", "-o", "holders"])?;
     Ok(job(place, "./holders", how, size.of(turns), 16))
 }
 
 pub(super) fn rust_std(place: Place, size: Size) -> Result<Job, Failure> {
     place.write("locks.rs", include_str!("sources/std_locks.rs"))?;
-    compile(
-        &place,
-        "rustc",
-        &["--edition", "2021", "-O", "locks.rs", "-o", "locks"],
-    )?;
+    compile(&place, "rustc", &["--edition", "2021", "-O", "locks.rs", "-o", "locks"])?;
     Ok(job(place, "./locks", &[], size.of(20_000), 4))
 }
 
@@ -96,11 +75,7 @@ fn compile(place: &Place, compiler: &str, arguments: &[&str]) -> Result<(), Fail
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(Failure::new(format!(
-        "{compiler}: {}\n{}",
-        output.status,
-        said.trim()
-    )))
+    Err(Failure::new(format!("{compiler}: {}\n{}", output.status, said.trim())))
 }
 
 fn job(
@@ -130,24 +105,18 @@ fn job(
 mod tests {
     use super::*;
     use crate::harness::Context;
-    use crate::run::Settings;
+    use crate::settings::Settings;
     use std::sync::Arc;
 
     #[test]
     fn a_written_program_says_the_same_twice() {
         let context = Context::new(Settings::default(), Arc::default());
-        let launcher = Launcher {
-            before: &[],
-            context: &context,
-        };
+        let launcher = Launcher { before: &[], context: &context };
         let mut job = rust_std(Place::new().unwrap(), Size::Short).unwrap();
         let (first, second) = (job(&launcher).unwrap(), job(&launcher).unwrap());
         assert!(!first.same.is_empty());
         assert_eq!(first.same, second.same);
-        assert!(
-            first.seconds > 0.0 && first.usage.cpu_seconds > 0.0,
-            "{first:?}"
-        );
+        assert!(first.seconds > 0.0 && first.usage.cpu_seconds > 0.0, "{first:?}");
     }
 
     #[test]

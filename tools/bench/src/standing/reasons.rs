@@ -99,16 +99,13 @@ const REASONS: &[(&str, &str)] = &[
          signal, sleep and switch. All switch equally often; ours does more work for each sleep \
          (docs/costs.md, \"lock, sleeps\").",
     ),
-    (
-        "programs",
-        "Programs that rarely wait for locks show the noise of the machine.",
-    ),
+    ("programs", "Programs that rarely wait for locks show the noise of the machine."),
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::workloads;
+    use crate::workload::workloads;
 
     #[test]
     fn a_reason_is_that_of_a_workload() {

@@ -91,12 +91,7 @@ fn what_a_user_gets_stands_against_peers_and_the_drop_in_against_its_library() {
 #[test]
 fn where_more_is_better_it_is_the_other_way_round() {
     let outcomes: Vec<_> = all(Better::More).iter().map(|one| one.outcome).collect();
-    let wanted = [
-        Outcome::Loss,
-        Outcome::Same,
-        Outcome::Undecided,
-        Outcome::Win,
-    ];
+    let wanted = [Outcome::Loss, Outcome::Same, Outcome::Undecided, Outcome::Win];
     assert_eq!(outcomes, wanted);
     assert!(all(Better::Neither).is_empty());
 }
@@ -131,12 +126,7 @@ fn spinning_is_as_shipped_and_a_setting_is_compared_with_itself() {
     ]));
     let wanted = [
         ("waitword 32, N = 16", "futex(2), N = 16", Outcome::Win, 2.0),
-        (
-            "waitword 32, N = 256",
-            "futex(2), N = 256",
-            Outcome::Win,
-            3.0,
-        ),
+        ("waitword 32, N = 256", "futex(2), N = 256", Outcome::Win, 3.0),
     ];
     assert_eq!(shown(&standings), wanted);
     assert_eq!(standings[0].case, "a case, N = 16");
@@ -150,22 +140,14 @@ fn cpu_and_the_tail_have_a_vote_and_other_figures_have_none() {
     let with_more = |name, value: f64| {
         let mut variant = variant(name, less, value);
         for more in ["fairness", "wait p99.9"] {
-            variant
-                .metrics
-                .push(metric(more, less, vec![value; ROUNDS]));
+            variant.metrics.push(metric(more, less, vec![value; ROUNDS]));
         }
         variant.cpu = Some(metric(CPU, less, vec![value; ROUNDS]));
         variant
     };
-    let standings = standings_of(&case(vec![
-        with_more("glibc", 2.0),
-        with_more("waitword", 1.0),
-    ]));
+    let standings = standings_of(&case(vec![with_more("glibc", 2.0), with_more("waitword", 1.0)]));
     let figures: Vec<Figure> = standings.iter().map(|one| one.figure).collect();
-    assert_eq!(
-        figures,
-        [Figure::Speed, Figure::Other, Figure::Tail, Figure::Cpu]
-    );
+    assert_eq!(figures, [Figure::Speed, Figure::Other, Figure::Tail, Figure::Cpu]);
 }
 
 #[test]

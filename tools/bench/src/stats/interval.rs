@@ -21,7 +21,7 @@
 //! lie on one side of 1 if neither side is better. The correction for many comparisons is based on
 //! it ([`many`](super::many)).
 
-use super::{Verdict, infinite};
+use super::summary::infinite;
 use serde::{Deserialize, Serialize};
 
 /// With fewer rounds, no difference is reported.
@@ -36,6 +36,26 @@ pub const ROUNDS_OF_RANDOM_LOADS: usize = 5;
 const WANTED: f64 = 0.99;
 /// Ratios within this factor of 1 are the same.
 const SAME: f64 = 1.05;
+
+/// The verdict on two variants, or on two runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// The interval lies below 1.
+    #[serde(rename = "less")]
+    Less,
+    /// The interval lies within 5 % of 1.
+    #[serde(rename = "same")]
+    Same,
+    /// The interval lies above 1.
+    #[serde(rename = "more")]
+    More,
+    /// The interval includes both 1 and values that would be a difference.
+    #[serde(rename = "undecided")]
+    Undecided,
+    /// There were too few rounds to decide.
+    #[serde(rename = "too few rounds")]
+    TooFewRounds,
+}
 
 /// A lower and an upper bound.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,10 +90,7 @@ pub fn interval_of_median(values: &[f64]) -> Option<Interval> {
     let place = place(values.len())?;
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    Some(Interval {
-        low: sorted[place],
-        high: sorted[sorted.len() - 1 - place],
-    })
+    Some(Interval { low: sorted[place], high: sorted[sorted.len() - 1 - place] })
 }
 
 /// The fraction of runs in which an interval from this many rounds contains the true median; `None`
@@ -154,10 +171,7 @@ mod tests {
             });
             let seen = held.count() as f64 / f64::from(runs);
             let wanted = coverage(rounds).unwrap();
-            assert!(
-                (seen - wanted).abs() < 0.004,
-                "{rounds}: {seen} for {wanted}"
-            );
+            assert!((seen - wanted).abs() < 0.004, "{rounds}: {seen} for {wanted}");
         }
     }
 

@@ -11,7 +11,7 @@
 //! For an even number of values, the lower of the two middle ones is used for the lower bound, and
 //! the upper one for the upper bound.
 
-use super::{Interval, ROUNDS_TO_TELL};
+use super::interval::{Interval, ROUNDS_TO_TELL};
 
 /// The probability, according to the bootstrap, that the true quotient lies outside the interval.
 const OUTSIDE: f64 = 0.01;
@@ -29,9 +29,7 @@ pub fn interval_of_quotient(values: &[f64], others: &[f64]) -> Option<Interval> 
             value: value.value / other.value,
             chance: value.chance * other.chance,
         };
-        let all = these
-            .iter()
-            .flat_map(|value| by.iter().map(move |other| pair(value, other)));
+        let all = these.iter().flat_map(|value| by.iter().map(move |other| pair(value, other)));
         all.collect()
     };
     Some(Interval {
@@ -69,9 +67,7 @@ fn at_least(n: usize, wanted: usize, chance: f64) -> f64 {
     // rounds, so nothing that matters underflows.
     let mut sum = 0.0;
     for k in wanted..=n {
-        let choose = (0..k)
-            .map(|i| (n - i) as f64 / (k - i) as f64)
-            .product::<f64>();
+        let choose = (0..k).map(|i| (n - i) as f64 / (k - i) as f64).product::<f64>();
         sum += choose * chance.powi(k as i32) * (1.0 - chance).powi((n - k) as i32);
     }
     sum
@@ -117,10 +113,7 @@ mod tests {
             };
             let (below, up_to) = (count(&|q| q < interval.low), count(&|q| q <= interval.low));
             assert!(below <= 230 && up_to >= 170, "{n}: {below} {up_to}");
-            let (above, from) = (
-                count(&|q| q > interval.high),
-                count(&|q| q >= interval.high),
-            );
+            let (above, from) = (count(&|q| q > interval.high), count(&|q| q >= interval.high));
             assert!(above <= 230 && from >= 170, "{n}: {above} {from}");
         }
     }

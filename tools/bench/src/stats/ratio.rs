@@ -10,28 +10,9 @@
 //! | less, more | lies on one side of 1 |
 //! | undecided | neither: there may or may not be a difference |
 
-use super::{Interval, Summary, interval_of_median, sign_test};
+use super::interval::{Interval, Verdict, interval_of_median, sign_test};
+use super::summary::Summary;
 use serde::{Deserialize, Serialize};
-
-/// The verdict on two variants, or on two runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verdict {
-    /// The interval lies below 1.
-    #[serde(rename = "less")]
-    Less,
-    /// The interval lies within 5 % of 1.
-    #[serde(rename = "same")]
-    Same,
-    /// The interval lies above 1.
-    #[serde(rename = "more")]
-    More,
-    /// The interval includes both 1 and values that would be a difference.
-    #[serde(rename = "undecided")]
-    Undecided,
-    /// There were too few rounds to decide.
-    #[serde(rename = "too few rounds")]
-    TooFewRounds,
-}
 
 /// The ratio of each round's value to the baseline's.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,20 +92,14 @@ mod tests {
         assert_eq!((five.interval, five.verdict), (None, Verdict::TooFewRounds));
         let values = [0.7, 0.8, 0.9, 0.91, 0.92, 0.93, 0.99];
         let seven = Ratio::of(&values, &[1.0; 7]).unwrap();
-        assert_eq!(
-            seven.interval,
-            Some(Interval {
-                low: 0.7,
-                high: 0.99
-            })
-        );
+        assert_eq!(seven.interval, Some(Interval { low: 0.7, high: 0.99 }));
         assert_eq!(seven.verdict, Verdict::Less);
     }
 
     /// With long-tailed noise, like that of a machine: how often is a difference reported where
     /// there is none?
     #[test]
-    fn of_the_same_thing_twice_at_most_one_in_twenty_is_told_as_different() {
+    fn of_the_same_thing_twice_at_most_one_in_twenty_differs() {
         let mut seed = 7;
         for n in [6, 7, 8, 9, 10, 11, 15, 20, 31] {
             let mut told = 0;

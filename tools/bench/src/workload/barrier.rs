@@ -15,13 +15,14 @@
 //! each round, exactly one thread must be reported as the leader.
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Workload, check};
 use crate::locks::barrier::{BenchBarrier, every_barrier};
-use crate::run::{Settings, Workload};
+use crate::settings::Settings;
 use crate::stats::median;
 use crate::usage::Usage;
+use crate::workload::proof;
 use crate::workload::race::{Place, Took, race};
-use crate::workload::{calibrate, proof};
+use crate::workload::timing::calibrate;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -50,56 +51,33 @@ const BATCH_NANOSECONDS_FULL: f64 = 60e6;
 const FIRST: u64 = 8;
 
 fn cases(settings: &Settings) -> Vec<Case> {
-    let threads: &[usize] = if settings.threads != Settings::default().threads {
-        &settings.threads
-    } else if settings.full {
-        &THREADS_FULL
-    } else {
-        &THREADS
-    };
-    let batch = if settings.full {
-        BATCH_NANOSECONDS_FULL
-    } else {
-        BATCH_NANOSECONDS
-    };
-    threads
-        .iter()
-        .map(|&threads| case(threads, batch))
-        .collect()
+    let threads = settings.threads_or(&THREADS, &THREADS_FULL);
+    let batch = if settings.full { BATCH_NANOSECONDS_FULL } else { BATCH_NANOSECONDS };
+    threads.iter().map(|&threads| case(threads, batch)).collect()
 }
 
 fn case(threads: usize, batch: f64) -> Case {
     fn nothing<B: BenchBarrier>() {}
     let contenders = every_barrier!(nothing()).len();
-    Case::new(
-        format!("n = {threads}"),
-        METRICS,
-        contenders,
-        move |context| {
-            let crew = Rc::new(Crew::new(threads, context)?);
-            Ok(every_barrier!(contender(&crew, batch)))
-        },
-    )
+    Case::new(format!("n = {threads}"), METRICS, contenders, move |context| {
+        let crew = Rc::new(Crew::new(threads, context)?);
+        Ok(every_barrier!(contender(&crew, batch)))
+    })
 }
 
 pub(super) fn contender<B: BenchBarrier>(crew: &Rc<Crew>, batch: f64) -> Contender {
-    let (crew, step) = (crew.clone(), Arc::new(Step::<B>::new(crew.size())));
-    let provers = crew.clone();
+    let step = Arc::new(Step::<B>::new(crew.size()));
     let mut rounds = None;
-    proof::proved(
-        B::NAME,
-        move |context| proof::barrier::<B>(&provers, context),
-        move |context: &Context| {
-            // Only in the first measurement; the number then stays the same.
-            let rounds = match rounds {
-                Some(rounds) => rounds,
-                None => *rounds.insert(calibrate(batch, FIRST, context, |rounds| {
-                    Ok(run(&crew, &step, rounds, context)?.nanoseconds)
-                })?),
-            };
-            measure(&crew, &step, rounds, context)
-        },
-    )
+    proof::proved_by(crew, B::NAME, proof::barrier::<B>, move |crew: &Crew, context: &Context| {
+        // Only in the first measurement; the number then stays the same.
+        let rounds = match rounds {
+            Some(rounds) => rounds,
+            None => *rounds.insert(calibrate(batch, FIRST, context, |rounds| {
+                Ok(run(crew, &step, rounds, context)?.nanoseconds)
+            })?),
+        };
+        measure(crew, &step, rounds, context)
+    })
 }
 
 fn measure<B: BenchBarrier>(
@@ -203,30 +181,13 @@ fn run<B: BenchBarrier>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::run_case;
-    use crate::watchdog;
-
-    fn context() -> Context {
-        let settings = Settings {
-            rounds: 1,
-            ..Settings::default()
-        };
-        Context::new(settings, Arc::default())
-    }
+    use crate::workload::testing::{context, is_positive, measured, names, with_threads};
 
     #[test]
     fn every_contender_is_measured() {
-        let _guard = watchdog::guard("barrier");
+        let _guard = waitword_testkit::watch();
         for threads in [1, 2, 9] {
-            let case = case(threads, 2e5);
-            let count = case.contenders;
-            let (report, failure) = run_case(case, &context(), &mut |_| ());
-            assert_eq!(failure, None);
-            let report = report.unwrap();
-            assert_eq!(report.variants.len(), count);
-            for variant in &report.variants {
-                assert!(variant.metrics[0].summary.median > 0.0, "{variant:?}");
-            }
+            is_positive(&measured(case(threads, 2e5), &context()));
         }
     }
 
@@ -244,8 +205,8 @@ mod tests {
     }
 
     #[test]
-    fn a_barrier_that_is_none_is_found_out() {
-        let _guard = watchdog::guard("barrier, none");
+    fn a_barrier_that_is_none_is_detected() {
+        let _guard = waitword_testkit::watch();
         let context = context();
         let crew = Crew::new(3, &context).unwrap();
         let step = Arc::new(Step::<Open>::new(3));
@@ -256,14 +217,9 @@ mod tests {
 
     #[test]
     fn the_user_decides_how_many_cells_there_are() {
-        let names = |settings: Settings| -> Vec<String> {
-            cases(&settings).into_iter().map(|case| case.name).collect()
-        };
+        let names = |settings: Settings| names(cases(&settings));
         assert_eq!(names(Settings::default()), ["n = 2", "n = 8", "n = 64"]);
-        let chosen = Settings {
-            threads: vec![5],
-            ..Settings::default()
-        };
+        let chosen = with_threads(&[5]);
         assert_eq!(names(chosen), ["n = 5"]);
     }
 }

@@ -20,14 +20,17 @@
 //! private words.
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Workload, check};
 #[cfg(has_cpp)]
 use crate::ops::CppAtomic;
 use crate::ops::{BenchWord, Called, Futexes, Inlined, Kernel, Parked, Waited};
-use crate::run::{Settings, Workload};
+use crate::settings::Settings;
 use crate::stats::median;
 use crate::usage::Usage;
-use crate::workload::{Spacing, Words, calibrate, kernel_and_all_widths, nanoseconds, proof};
+use crate::workload::futexes::kernel_and_all_widths;
+use crate::workload::proof;
+use crate::workload::timing::{calibrate, nanoseconds};
+use crate::workload::words::{Spacing, Words};
 use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Instant;
@@ -37,7 +40,7 @@ use syscalls::{Sysno, syscall0};
 pub const WORKLOAD: Workload = Workload {
     name: "calls",
     about: "one call that has nothing to do: wrong value, no waiters",
-    patch: Some(crate::workload::Patch::Private),
+    patch: Some(crate::patch::Patch::Private),
     milliseconds: 16,
     cases,
 };
@@ -171,15 +174,15 @@ fn measured<F: Futexes>(
         let (one, other) = (&memory[0], &memory[words - 1]);
         measure(context, |calls| match call {
             Call::Wait => wait_wrong_value(futex, one, other, calls),
-            Call::Wake => nobody(calls, |_, turn| {
+            Call::Wake => finds_none(calls, |_, turn| {
                 futex.wake(black_box(if turn { one } else { other }), 1)
             }),
-            Call::Requeue => nobody(calls, |_, _| {
+            Call::Requeue => finds_none(calls, |_, _| {
                 futex.requeue(black_box(one), black_box(other), 1, usize::MAX)
             }),
-            Call::WakeOp => nobody(calls, |_, _| {
-                futex.wake_op(black_box(one), black_box(other))
-            }),
+            Call::WakeOp => {
+                finds_none(calls, |_, _| futex.wake_op(black_box(one), black_box(other)))
+            }
         })
     }
 }
@@ -204,14 +207,12 @@ fn wait_wrong_value<F: Futexes>(
 }
 
 #[inline(always)]
-fn nobody(calls: u64, mut call: impl FnMut(u64, bool) -> usize) -> Result<(), Failure> {
+fn finds_none(calls: u64, mut call: impl FnMut(u64, bool) -> usize) -> Result<(), Failure> {
     let mut woken = 0;
     for number in 0..calls {
         woken += call(number, number & 1 == 0);
     }
-    check(woken == 0, || {
-        format!("{calls} calls without waiters woke or moved {woken}")
-    })
+    check(woken == 0, || format!("{calls} calls without waiters woke or moved {woken}"))
 }
 
 /// Nanoseconds per call; `batch` makes the given number of calls.

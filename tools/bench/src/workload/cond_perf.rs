@@ -24,11 +24,12 @@
 //! (glibc bug 25847, see `workload::game`).
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
-use crate::locks::{BenchCondvar, BenchMutex, every_condvar};
-use crate::run::{Settings, Workload};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Workload, check};
+use crate::locks::{BenchCondvar, BenchMutex, condvars, every_condvar};
+use crate::settings::Settings;
 use crate::usage::Usage;
-use crate::workload::{nanoseconds, proof};
+use crate::workload::proof;
+use crate::workload::timing::nanoseconds;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,7 +39,7 @@ use std::time::Instant;
 pub const WORKLOAD: Workload = Workload {
     name: "cond-perf",
     about: "a broadcast wakes n workers, which take the mutex one by one and wait again",
-    patch: Some(crate::workload::Patch::Requeue),
+    patch: Some(crate::patch::Patch::Requeue),
     milliseconds: 108,
     cases,
 };
@@ -57,13 +58,7 @@ const MOST_ROUNDS: usize = 1000;
 const LEAST_ROUNDS: usize = 5;
 
 fn cases(settings: &Settings) -> Vec<Case> {
-    let workers: &[usize] = if settings.threads != Settings::default().threads {
-        &settings.threads
-    } else if settings.full {
-        &WORKERS_FULL
-    } else {
-        &WORKERS
-    };
+    let workers = settings.threads_or(&WORKERS, &WORKERS_FULL);
     let both = |&workers: &usize| {
         let rounds = rounds(workers, settings.full);
         [false, true].map(|keep| case(workers, rounds, keep))
@@ -83,22 +78,16 @@ fn rounds(workers: usize, full: bool) -> usize {
 fn case(workers: usize, rounds: usize, keep: bool) -> Case {
     let how = if keep { "mutex kept" } else { "mutex free" };
     let name = format!("n = {workers}, {rounds} rounds, {how}");
-    let contenders = every_condvar!(nothing()).len();
-    Case::new(name, METRICS, contenders, move |context| {
+    Case::new(name, METRICS, condvars(), move |context| {
         // One thread is the caller.
         let crew = Rc::new(Crew::new(workers + 1, context)?);
         Ok(every_condvar!(contender(&crew, rounds, keep)))
     })
 }
 
-fn nothing<C: BenchCondvar>() {}
-
 pub(super) fn contender<C: BenchCondvar>(crew: &Rc<Crew>, rounds: usize, keep: bool) -> Contender {
-    let crew = crew.clone();
-    let provers = crew.clone();
-    let proof = move |context: &Context| proof::condvar::<C>(&provers, context);
-    proof::proved(C::NAME, proof, move |context| {
-        measure::<C>(&crew, rounds, keep, context)
+    proof::proved_by(crew, C::NAME, proof::condvar::<C>, move |crew, context| {
+        measure::<C>(crew, rounds, keep, context)
     })
 }
 
@@ -164,10 +153,7 @@ fn measure<C: BenchCondvar>(
         _ => theirs.work(),
     });
     crew.finish(context)?;
-    let (arrivals, wanted) = (
-        shared.arrivals.load(SeqCst),
-        (workers * (rounds + 1)) as u64,
-    );
+    let (arrivals, wanted) = (shared.arrivals.load(SeqCst), (workers * (rounds + 1)) as u64);
     check(arrivals == wanted, || {
         format!("two workers held the mutex at once: {wanted} arrivals, {arrivals} counted")
     })?;
@@ -217,10 +203,8 @@ impl<C: BenchCondvar> Shared<C> {
             self.next_round();
             self.wait_for_all();
         }
-        let took = Took {
-            nanoseconds: nanoseconds(start, Instant::now()),
-            usage: Usage::now() - usage,
-        };
+        let took =
+            Took { nanoseconds: nanoseconds(start, Instant::now()), usage: Usage::now() - usage };
         self.next_round();
         took
     }
@@ -255,28 +239,14 @@ impl<C: BenchCondvar> Shared<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::run_case;
-    use crate::watchdog;
     use crate::workload::guarded::open::Open;
-
-    fn context() -> Context {
-        let settings = Settings {
-            rounds: 1,
-            ..Settings::default()
-        };
-        Context::new(settings, Arc::default())
-    }
+    use crate::workload::testing::{context, full, measured, names, with_threads};
 
     #[test]
     fn every_contender_wakes_all_in_every_round() {
-        let _guard = watchdog::guard("cond-perf");
+        let _guard = waitword_testkit::watch();
         for keep in [false, true] {
-            let case = case(9, 30, keep);
-            let count = case.contenders;
-            let (report, failure) = run_case(case, &context(), &mut |_| ());
-            assert_eq!(failure, None);
-            let report = report.unwrap();
-            assert_eq!(report.variants.len(), count);
+            let report = measured(case(9, 30, keep), &context());
             for variant in &report.variants {
                 assert_eq!(variant.operations, 9 * 30);
                 let [round, switches, cpu] = &variant.metrics[..] else {
@@ -309,8 +279,8 @@ mod tests {
     }
 
     #[test]
-    fn a_mutex_that_is_none_is_found_out() {
-        let _guard = watchdog::guard("cond-perf, no mutex");
+    fn a_mutex_that_is_none_is_detected() {
+        let _guard = waitword_testkit::watch();
         let context = context();
         let crew = Crew::new(5, &context).unwrap();
         let found = |_| match measure::<Nothing>(&crew, 30, true, &context) {
@@ -322,23 +292,15 @@ mod tests {
 
     #[test]
     fn the_full_cases_are_those_of_the_mail() {
-        let names = |settings: Settings| -> Vec<String> {
-            cases(&settings).into_iter().map(|case| case.name).collect()
-        };
+        let names = |settings: Settings| names(cases(&settings));
         let usual = names(Settings::default());
         assert_eq!(usual.len(), 2 * WORKERS.len());
-        let full = names(Settings {
-            full: true,
-            ..Settings::default()
-        });
+        let full = names(full());
         assert_eq!(full.len(), 2 * WORKERS_FULL.len());
         for mail in ["n = 200, 100 rounds, ", "n = 100, 1000 rounds, "] {
             assert!(full.iter().any(|name| name.starts_with(mail)), "{full:?}");
         }
-        let chosen = names(Settings {
-            threads: vec![3, 70_000],
-            ..Settings::default()
-        });
+        let chosen = names(with_threads(&[3, 70_000]));
         assert_eq!(chosen.len(), 4);
         assert!(chosen[2].starts_with("n = 70000, 5 rounds"), "{chosen:?}");
     }

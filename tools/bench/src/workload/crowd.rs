@@ -14,15 +14,15 @@
 //! Invariants: a number that the holder increments in two steps equals, at the end, the sum of all
 //! threads' counts. A thread's CPU time covers only the loop.
 
+use crate::cpus::{allowed_cpus, run_on};
 use crate::crew::Crew;
 use crate::harness::{Case, Context, Failure, check};
 use crate::locks::BenchMutex;
-use crate::run::Settings;
+use crate::pause::pause;
+use crate::settings::Settings;
 use crate::ticks;
 use crate::usage::Usage;
 use crate::workload::guarded::Guarded;
-use crate::workload::pause::pause;
-use crate::workload::{allowed_cpus, run_on};
 use hdrhistogram::Histogram;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,12 +32,6 @@ use std::time::{Duration, Instant};
 pub(super) const OUT_OF: u32 = 1024;
 /// The requested nap. It takes longer: the kernel gives a timer 50 µs of slack.
 const NAP: Duration = Duration::from_micros(1);
-
-/// The longest wait, in ticks, that the histogram distinguishes: a quarter of an hour at 1 GHz.
-const LONGEST: u64 = 1 << 40;
-/// Two digits: the histograms of 64 threads take one megabyte together, and a thread touches only a
-/// few lines of its own.
-const DIGITS: u8 = 2;
 
 /// From half of two CPUs to 32 times as many.
 pub(super) const ALL_THREADS: [usize; 5] = [1, 2, 4, 16, 64];
@@ -51,18 +45,11 @@ pub(super) fn cells<L: Copy>(
     loads: &[L],
     case: fn(usize, L) -> Case,
 ) -> Vec<Case> {
-    let of_user = settings.threads != Settings::default().threads;
+    let of_user = settings.has_threads();
     if !settings.full && !of_user {
-        return usual
-            .iter()
-            .map(|&(threads, load)| case(threads, load))
-            .collect();
+        return usual.iter().map(|&(threads, load)| case(threads, load)).collect();
     }
-    let threads = if of_user {
-        &settings.threads[..]
-    } else {
-        &ALL_THREADS
-    };
+    let threads = if of_user { &settings.threads[..] } else { &ALL_THREADS };
     let loads = if settings.full { loads } else { &loads[..2] };
     let of_threads = |&threads| loads.iter().map(move |&load| case(threads, load));
     threads.iter().flat_map(of_threads).collect()
@@ -168,22 +155,14 @@ pub(super) fn run<M: BenchMutex>(
     let stopped = start.elapsed().as_nanos() as f64;
     crew.finish(context)?;
 
-    let mut results = shared
-        .results
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut results = shared.results.lock().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|&(number, ..)| number);
-    let mut waits = histogram();
+    let mut waits = ticks::histogram();
     let since_start = start.duration_since(shared.base).as_nanos() as f64;
     let mut threads = Vec::new();
     for (_, served, theirs) in results.drain(..) {
-        waits
-            .add(theirs)
-            .map_err(|error| Failure::new(format!("adding up the waits: {error}")))?;
-        threads.push(Served {
-            took: (served.took - since_start).max(0.0),
-            ..served
-        });
+        waits.add(theirs).map_err(|error| Failure::new(format!("adding up the waits: {error}")))?;
+        threads.push(Served { took: (served.took - since_start).max(0.0), ..served });
     }
     let counted: u64 = threads.iter().map(|thread| thread.sections).sum();
     let guarded = shared.guarded.sections() - before;
@@ -199,15 +178,7 @@ pub(super) fn run<M: BenchMutex>(
         Until::Time(_) => stopped,
         Until::Sections(_) => threads.iter().map(|thread| thread.took).fold(0.0, f64::max),
     };
-    Ok(Outcome {
-        threads,
-        took,
-        waits,
-    })
-}
-
-fn histogram() -> Histogram<u32> {
-    Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("constant bounds that are in order")
+    Ok(Outcome { threads, took, waits })
 }
 
 fn member<M: BenchMutex, const TIMED: bool>(
@@ -217,7 +188,7 @@ fn member<M: BenchMutex, const TIMED: bool>(
     limit: u64,
     crowded: bool,
 ) {
-    let mut waits = histogram();
+    let mut waits = ticks::histogram();
     shared.ready.fetch_add(1, SeqCst);
     while shared.flag.load(Relaxed) == WAIT {
         pause(20);
@@ -229,15 +200,9 @@ fn member<M: BenchMutex, const TIMED: bool>(
     let before = Usage::of_this_thread();
     let sections = section_after_section::<M, TIMED>(shared, work, limit, &mut waits);
     let usage = Usage::of_this_thread() - before;
-    let served = Served {
-        sections,
-        took: shared.base.elapsed().as_nanos() as f64,
-        usage,
-    };
+    let served = Served { sections, took: shared.base.elapsed().as_nanos() as f64, usage };
     let results = shared.results.lock();
-    results
-        .unwrap_or_else(PoisonError::into_inner)
-        .push((number, served, waits));
+    results.unwrap_or_else(PoisonError::into_inner).push((number, served, waits));
     shared.done.fetch_add(1, SeqCst);
 }
 

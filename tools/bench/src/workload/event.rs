@@ -15,14 +15,14 @@
 //! flag, a mutex and a broadcast.
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Workload};
 use crate::locks::event::{BenchEvent, Flag, every_event};
-use crate::locks::{BenchCondvar, every_condvar};
-use crate::run::{Settings, Workload};
+use crate::locks::{BenchCondvar, condvars, every_condvar};
+use crate::settings::Settings;
 use crate::stats::median;
 use crate::usage::Usage;
 use crate::workload::herd::Herd;
-use crate::workload::nanoseconds;
+use crate::workload::timing::nanoseconds;
 use crate::workload::wake::ALL_RUN;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -37,11 +37,8 @@ pub const WORKLOAD: Workload = Workload {
     cases,
 };
 
-const METRICS: &[Metric] = &[
-    Metric::less("set call", "µs"),
-    ALL_RUN,
-    Metric::less("switches", "/woken"),
-];
+const METRICS: &[Metric] =
+    &[Metric::less("set call", "µs"), ALL_RUN, Metric::less("switches", "/woken")];
 
 const SLEEPERS: [usize; 2] = [16, 64];
 const SLEEPERS_FULL: [usize; 5] = [1, 16, 64, 256, 1000];
@@ -49,13 +46,7 @@ const EVENTS: usize = 5;
 const EVENTS_FULL: usize = 30;
 
 fn cases(settings: &Settings) -> Vec<Case> {
-    let sleepers: &[usize] = if settings.threads != Settings::default().threads {
-        &settings.threads
-    } else if settings.full {
-        &SLEEPERS_FULL
-    } else {
-        &SLEEPERS
-    };
+    let sleepers = settings.threads_or(&SLEEPERS, &SLEEPERS_FULL);
     let events = if settings.full { EVENTS_FULL } else { EVENTS };
     let case = |&sleepers| case(sleepers, events);
     sleepers.iter().map(case).collect()
@@ -63,18 +54,13 @@ fn cases(settings: &Settings) -> Vec<Case> {
 
 fn case(sleepers: usize, events: usize) -> Case {
     fn nothing<E>() {}
-    let contenders = every_condvar!(nothing()).len() + every_event!(nothing()).len();
-    Case::new(
-        format!("n = {sleepers}"),
-        METRICS,
-        contenders,
-        move |context| {
-            let crew = Rc::new(Crew::new(sleepers, context)?);
-            let mut all = every_condvar!(flag(&crew, events));
-            all.extend(every_event!(contender(&crew, events)));
-            Ok(all)
-        },
-    )
+    let contenders = condvars() + every_event!(nothing()).len();
+    Case::new(format!("n = {sleepers}"), METRICS, contenders, move |context| {
+        let crew = Rc::new(Crew::new(sleepers, context)?);
+        let mut all = every_condvar!(flag(&crew, events));
+        all.extend(every_event!(contender(&crew, events)));
+        Ok(all)
+    })
 }
 
 fn flag<C: BenchCondvar>(crew: &Rc<Crew>, events: usize) -> Contender {
@@ -83,9 +69,7 @@ fn flag<C: BenchCondvar>(crew: &Rc<Crew>, events: usize) -> Contender {
 
 pub(super) fn contender<E: BenchEvent>(crew: &Rc<Crew>, events: usize) -> Contender {
     let crew = crew.clone();
-    Contender::named(E::name(), move |context: &Context| {
-        measure::<E>(&crew, events, context)
-    })
+    Contender::named(E::name(), move |context: &Context| measure::<E>(&crew, events, context))
 }
 
 fn measure<E: BenchEvent>(
@@ -123,27 +107,13 @@ fn measure<E: BenchEvent>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::run_case;
-    use crate::watchdog;
-
-    fn context() -> Context {
-        let settings = Settings {
-            rounds: 1,
-            ..Settings::default()
-        };
-        Context::new(settings, Arc::default())
-    }
+    use crate::workload::testing::{context, measured, with_threads};
 
     #[test]
     fn every_contender_wakes_all() {
-        let _guard = watchdog::guard("event");
+        let _guard = waitword_testkit::watch();
         for sleepers in [1, 20] {
-            let case = case(sleepers, 3);
-            let count = case.contenders;
-            let (report, failure) = run_case(case, &context(), &mut |_| ());
-            assert_eq!(failure, None);
-            let report = report.unwrap();
-            assert_eq!(report.variants.len(), count);
+            let report = measured(case(sleepers, 3), &context());
             for variant in &report.variants {
                 assert_eq!(variant.operations, 3 * sleepers as u64);
                 assert!(variant.metrics[1].summary.median > 0.0, "{variant:?}");
@@ -151,28 +121,25 @@ mod tests {
             let mut names: Vec<&str> = report.variants.iter().map(|one| &*one.name).collect();
             names.sort_unstable();
             names.dedup();
-            assert_eq!(names.len(), count, "{names:?}");
+            assert_eq!(names.len(), report.variants.len(), "{names:?}");
         }
     }
 
     #[test]
-    fn who_comes_late_does_not_wait() {
+    fn a_late_thread_does_not_wait() {
         fn is_set<E: BenchEvent>() {
             let event = E::new();
             event.set();
             event.wait();
         }
-        let _guard = watchdog::guard("event, late");
+        let _guard = waitword_testkit::watch();
         every_event!(is_set());
         is_set::<Flag<crate::locks::glibc::Condvar>>();
     }
 
     #[test]
     fn the_user_decides_how_many_cells_there_are() {
-        let chosen = Settings {
-            threads: vec![5],
-            ..Settings::default()
-        };
+        let chosen = with_threads(&[5]);
         assert_eq!(cases(&Settings::default()).len(), SLEEPERS.len());
         assert_eq!(cases(&chosen)[0].name, "n = 5");
     }

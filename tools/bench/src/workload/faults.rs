@@ -8,8 +8,9 @@ mod broken;
 mod list;
 
 use crate::harness::{Contender, Context, Failure};
-use crate::run::{Settings, workloads};
-use crate::watchdog::{self, HUNG, Watchdog};
+use crate::settings::Settings;
+use crate::watchdog::{self, HUNG};
+use crate::workload::workloads;
 use list::TABLE;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
@@ -64,11 +65,7 @@ fn every_workload_is_in_the_table_with_every_fault() {
     for workload in workloads() {
         for fault in FAULTS {
             let fits = |row: &&Row| row.workload == workload.name && row.fault == fault;
-            assert!(
-                TABLE.iter().any(|row| fits(&row)),
-                "{}: {fault:?}",
-                workload.name
-            );
+            assert!(TABLE.iter().any(|row| fits(&row)), "{}: {fault:?}", workload.name);
         }
     }
     for row in TABLE {
@@ -95,10 +92,7 @@ fn this() -> Command {
 
 #[test]
 fn every_test_that_the_table_names_exists() {
-    let output = this()
-        .args(["--list", "--format", "terse"])
-        .output()
-        .unwrap();
+    let output = this().args(["--list", "--format", "terse"]).output().unwrap();
     let list = String::from_utf8(output.stdout).unwrap();
     for row in TABLE {
         if let Shown::By(test) = row.shown {
@@ -109,8 +103,8 @@ fn every_test_that_the_table_names_exists() {
 }
 
 #[test]
-fn what_excludes_nobody_or_does_less_fails() {
-    let _guard = watchdog::guard("faults");
+fn a_contender_that_does_not_exclude_or_does_less_fails() {
+    let _guard = waitword_testkit::watch();
     for row in TABLE {
         let Shown::Fails(expected, build) = row.shown else {
             continue;
@@ -136,15 +130,13 @@ const AT_ONCE: usize = 12;
 
 #[test]
 fn a_lost_wake_up_ends_with_a_message() {
-    let _guard = watchdog::guard("faults, lost wake-ups");
+    let _guard = waitword_testkit::watch();
     let hangs = |row: &&(usize, &Row)| matches!(row.1.shown, Shown::Hangs(_));
     let rows: Vec<(usize, &Row)> = TABLE.iter().enumerate().filter(|row| hangs(&row)).collect();
     let mut wrong = Vec::new();
     for rows in rows.chunks(AT_ONCE) {
-        let children: Vec<(&Row, Child)> = rows
-            .iter()
-            .map(|&(number, row)| (row, child(number)))
-            .collect();
+        let children: Vec<(&Row, Child)> =
+            rows.iter().map(|&(number, row)| (row, child(number))).collect();
         for (row, child) in children {
             let output = end_of(child);
             let said = String::from_utf8_lossy(&output.stderr);
@@ -185,14 +177,12 @@ fn end_of(mut child: Child) -> Output {
 #[ignore = "the child process of another test"]
 fn a_child_that_measures_a_fault() {
     let number: usize = std::env::var(ROW).unwrap().parse().unwrap();
-    let Row {
-        shown, workload, ..
-    } = &TABLE[number];
+    let Row { shown, workload, .. } = &TABLE[number];
     let Shown::Hangs(build) = shown else {
         panic!("this one does not hang");
     };
     let context = context();
-    let _watchdog = Watchdog::with_patience(PATIENCE, workload, &context).unwrap();
+    let _watchdog = watchdog::with_patience(PATIENCE, workload, &context).unwrap();
     let mut contender = build(&context).unwrap();
     let measured = contender.variant.measure(&context);
     panic!("it finished: {measured:?}");

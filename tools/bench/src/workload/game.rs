@@ -39,11 +39,7 @@ pub(super) struct Game<C: BenchCondvar> {
 impl<C: BenchCondvar> Game<C> {
     /// A game in which it is player 0's first turn.
     pub(super) fn new() -> Self {
-        Self {
-            mutex: C::Mutex::new(),
-            condvars: [C::new(), C::new()],
-            turns: AtomicU64::new(0),
-        }
+        Self { mutex: C::Mutex::new(), condvars: [C::new(), C::new()], turns: AtomicU64::new(0) }
     }
 
     /// Plays this many turns of this player; each waits for one of the other player's.
@@ -87,7 +83,7 @@ impl<C: BenchCondvar> Game<C> {
 mod tests {
     use super::*;
     use crate::locks::every_condvar;
-    use crate::watchdog;
+    use waitword_testkit::watch;
 
     fn turn_by_turn<C: BenchCondvar>(signal: Signal) {
         let game = Game::<C>::new();
@@ -102,7 +98,7 @@ mod tests {
 
     #[test]
     fn every_contender_plays_to_the_end() {
-        let _guard = watchdog::guard("game");
+        let _guard = watch();
         for signal in [Signal::Held, Signal::Unlocked] {
             every_condvar!(turn_by_turn(signal));
         }

@@ -17,10 +17,7 @@ struct Apart(AtomicU64);
 impl<M: BenchMutex> Guarded<M> {
     /// An unlocked mutex with no sections done.
     pub(super) fn new() -> Self {
-        Self {
-            lock: M::new(),
-            sections: Apart(AtomicU64::new(0)),
-        }
+        Self { lock: M::new(), sections: Apart(AtomicU64::new(0)) }
     }
 
     /// Counts one section; only the lock's holder may call this. A load and a store instead of one

@@ -20,9 +20,9 @@
 //! another contender loses one, the watchdog names it.
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender};
-use crate::locks::{BenchCondvar, every_condvar};
-use crate::run::{Settings, Workload};
+use crate::harness::{Case, Contender, Workload};
+use crate::locks::{BenchCondvar, condvars, every_condvar};
+use crate::settings::Settings;
 use crate::workload::game::{Game, Signal};
 use crate::workload::pairs::{self, MANY, ONE_CPU, Players, Plays, TWO_CPUS};
 use crate::workload::proof;
@@ -33,16 +33,14 @@ use std::rc::Rc;
 pub const WORKLOAD: Workload = Workload {
     name: "signal",
     about: "two threads, one mutex, a condvar a direction: one hand-over by signal",
-    patch: Some(crate::workload::Patch::WakeOp),
+    patch: Some(crate::patch::Patch::WakeOp),
     milliseconds: 28,
     cases,
 };
 
 const PLAYERS: [Players; 3] = [ONE_CPU, TWO_CPUS, MANY];
-const SIGNALS: [(&str, Signal); 2] = [
-    ("signal with the mutex held", Signal::Held),
-    ("signal after unlocking", Signal::Unlocked),
-];
+const SIGNALS: [(&str, Signal); 2] =
+    [("signal with the mutex held", Signal::Held), ("signal after unlocking", Signal::Unlocked)];
 
 fn cases(settings: &Settings) -> Vec<Case> {
     let batch = pairs::batch_nanoseconds(settings);
@@ -57,13 +55,10 @@ fn cases(settings: &Settings) -> Vec<Case> {
 }
 
 fn case(name: String, players: Players, signal: Signal, batch: f64) -> Case {
-    let contenders = every_condvar!(nothing()).len();
-    pairs::case(name, players, contenders, move |crew| {
+    pairs::case(name, players, condvars(), move |crew| {
         every_condvar!(contender(crew, players.place, signal, batch))
     })
 }
-
-fn nothing<C: BenchCondvar>() {}
 
 pub(super) fn contender<C: BenchCondvar>(
     crew: &Rc<Crew>,
@@ -91,36 +86,24 @@ impl<C: BenchCondvar> Plays for Signalled<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{Context, run_case};
-    use crate::watchdog;
-    use crate::workload::allowed_cpus;
+    use crate::cpus::allowed_cpus;
+    use crate::harness::Context;
     use crate::workload::pairs::Pairs;
+    use crate::workload::testing::measured;
     use std::sync::Arc;
 
     fn settings() -> Settings {
-        Settings {
-            rounds: 1,
-            ..Settings::default()
-        }
+        Settings { rounds: 1, ..Settings::default() }
     }
 
     #[test]
     fn every_contender_hands_over_in_every_place() {
-        let _guard = watchdog::guard("signal");
+        let _guard = waitword_testkit::watch();
         let context = Context::new(settings(), Arc::default());
         for (_, signal) in SIGNALS {
             for place in [Place::OneCpu, Place::Spread, Place::Free] {
-                let players = Players {
-                    name: "short",
-                    pairs: 2,
-                    place,
-                };
-                let case = case("short".to_owned(), players, signal, 2e5);
-                let count = case.contenders;
-                let (report, failure) = run_case(case, &context, &mut |_| ());
-                assert_eq!(failure, None);
-                let report = report.unwrap();
-                assert_eq!(report.variants.len(), count);
+                let players = Players { name: "short", pairs: 2, place };
+                let report = measured(case("short".to_owned(), players, signal, 2e5), &context);
                 for variant in &report.variants {
                     let [time, switches] = &variant.metrics[..] else {
                         unreachable!("two metrics")
@@ -134,15 +117,10 @@ mod tests {
 
     #[test]
     fn on_one_cpu_a_hand_over_takes_a_switch() {
-        let _guard = watchdog::guard("signal, one CPU");
+        let _guard = waitword_testkit::watch();
         let context = Context::new(settings(), Arc::default());
         let crew = Rc::new(Crew::new(2, &context).unwrap());
-        let game = || {
-            Signalled(
-                Game::<crate::locks::glibc::Condvar>::new(),
-                Signal::Unlocked,
-            )
-        };
+        let game = || Signalled(Game::<crate::locks::glibc::Condvar>::new(), Signal::Unlocked);
         let pairs = Pairs::new(&crew, Place::OneCpu, game);
         let measured = pairs.measure(500, &context).unwrap();
         assert_eq!(measured.operations, 3 * 2 * 500);
@@ -151,10 +129,7 @@ mod tests {
 
     #[test]
     fn both_ways_to_signal_are_measured_in_every_place() {
-        let names: Vec<String> = cases(&settings())
-            .into_iter()
-            .map(|case| case.name)
-            .collect();
+        let names: Vec<String> = cases(&settings()).into_iter().map(|case| case.name).collect();
         let places = if allowed_cpus().len() > 1 { 3 } else { 2 };
         assert_eq!(names.len(), places * SIGNALS.len(), "{names:?}");
     }

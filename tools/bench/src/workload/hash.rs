@@ -12,11 +12,14 @@
 //! few CPUs stop late.)
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Workload, check};
 use crate::ops::{Futexes, Waited};
-use crate::run::{Settings, Workload};
+use crate::settings::Settings;
 use crate::usage::Usage;
-use crate::workload::{KERNEL, OURS, OURS_WIDE, Spacing, Words, calibrate, proof};
+use crate::workload::futexes::{KERNEL, OURS, OURS_WIDE};
+use crate::workload::proof;
+use crate::workload::timing::calibrate;
+use crate::workload::words::{Spacing, Words};
 use std::hint::black_box;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,7 +30,7 @@ use std::time::Instant;
 pub const WORKLOAD: Workload = Workload {
     name: "hash",
     about: "t threads walk 1024 words each, waiting with a wrong value (more is better)",
-    patch: Some(crate::workload::Patch::Private),
+    patch: Some(crate::patch::Patch::Private),
     milliseconds: 108,
     cases,
 };
@@ -40,24 +43,18 @@ fn cases(settings: &Settings) -> Vec<Case> {
     let case = |&threads: &usize| {
         Case::new(format!("t = {threads}"), METRICS, 3, move |context| {
             let crew = Rc::new(Crew::new(threads, context)?);
-            Ok(vec![
-                contender(KERNEL, &crew),
-                contender(OURS, &crew),
-                contender(OURS_WIDE, &crew),
-            ])
+            Ok(vec![contender(KERNEL, &crew), contender(OURS, &crew), contender(OURS_WIDE, &crew)])
         })
     };
     settings.threads.iter().map(case).collect()
 }
 
 pub(super) fn contender<F: Futexes>(futex: F, crew: &Rc<Crew>) -> Contender {
-    let crew = crew.clone();
     let count = crew.size() * WORDS_EACH;
     let words = Arc::new(Words::<F::Word>::new(count, Spacing::Packed, true));
-    let provers = crew.clone();
-    let proof = move |context: &Context| proof::futex(futex, true, &provers, context);
-    proof::proved(futex.name(), proof, move |context| {
-        measure(futex, &crew, &words, context)
+    let proof = move |crew: &Crew, context: &Context| proof::futex(futex, true, crew, context);
+    proof::proved_by(crew, &futex.name(), proof, move |crew, context| {
+        measure(futex, crew, &words, context)
     })
 }
 
@@ -122,8 +119,6 @@ fn walk<F: Futexes>(
     });
     crew.finish(context)?;
     let wrong = shared.wrong.load(SeqCst);
-    check(wrong == 0, || {
-        format!("{wrong} waits with a wrong value did not report a mismatch")
-    })?;
+    check(wrong == 0, || format!("{wrong} waits with a wrong value did not report a mismatch"))?;
     Ok(shared.took.load(SeqCst) as f64)
 }

@@ -4,7 +4,7 @@
 use crate::crew::{Crew, wait_to_be_woken};
 use crate::harness::{Context, Failure, check};
 use crate::ops::{Futexes, Kernel};
-use crate::workload::Words;
+use crate::workload::words::Words;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::time::Instant;
@@ -45,11 +45,7 @@ impl<'a> Herd<'a> {
         let words = words.clone();
         let sleep = move |number: usize| wait_to_be_woken(futex, &words[number % distinct], 0);
         let herd = Self::in_bed(crew, sleep, context)?;
-        let all_queued = || {
-            futex
-                .queued()
-                .is_none_or(|queued| queued == strangers + size)
-        };
+        let all_queued = || futex.queued().is_none_or(|queued| queued == strangers + size);
         crew.until(context, || all_queued() || herd.woken() > 0)?;
         herd.check_asleep()
     }
@@ -92,9 +88,7 @@ impl<'a> Herd<'a> {
     }
 
     fn check_asleep(self) -> Result<Self, Failure> {
-        check(self.woken() == 0, || {
-            "a thread ran that was not woken".to_owned()
-        })?;
+        check(self.woken() == 0, || "a thread ran that was not woken".to_owned())?;
         Ok(self)
     }
 
@@ -121,9 +115,7 @@ impl<'a> Herd<'a> {
 
     fn check_sum(&self, counted: usize) -> Result<(), Failure> {
         let size = self.shared.size;
-        check(counted == size, || {
-            format!("the wakes of {size} sleepers reported {counted} woken")
-        })
+        check(counted == size, || format!("the wakes of {size} sleepers reported {counted} woken"))
     }
 
     /// To be called after the wakes; `counted` is the sum of their return values.

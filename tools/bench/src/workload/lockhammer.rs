@@ -21,15 +21,17 @@
 //! least max(h, (h + g) / min(t, n)). This uses the calibrated busy work, which is a whole number
 //! of pauses.
 
+use crate::cpus::allowed_cpus;
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Measured, Metric};
-use crate::locks::{BenchMutex, every_mutex};
-use crate::run::{Settings, Workload};
+use crate::harness::{Case, Contender, Context, Measured, Metric, Workload};
+use crate::locks::{BenchMutex, every_mutex, mutexes};
+use crate::pause;
+use crate::settings::Settings;
 use crate::usage::Usage;
 use crate::workload::crowd::{self, Outcome, Until, Work};
 use crate::workload::guarded::Guarded;
+use crate::workload::proof;
 use crate::workload::spread::Spread;
-use crate::workload::{allowed_cpus, pause, proof};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,13 +69,8 @@ const fn load(hold: f64, gap: f64) -> Load {
 const HARD: Load = load(0.0, 0.0);
 const EVEN: Load = load(200.0, 200.0);
 /// The first two are also used with the user's own thread counts.
-const LOADS_FULL: [Load; 5] = [
-    HARD,
-    EVEN,
-    load(200.0, 2000.0),
-    load(1000.0, 0.0),
-    load(1000.0, 10_000.0),
-];
+const LOADS_FULL: [Load; 5] =
+    [HARD, EVEN, load(200.0, 2000.0), load(1000.0, 0.0), load(1000.0, 10_000.0)];
 const USUAL: [(usize, Load); 3] = [(2, HARD), (2, EVEN), (16, EVEN)];
 
 fn cases(settings: &Settings) -> Vec<Case> {
@@ -81,11 +78,9 @@ fn cases(settings: &Settings) -> Vec<Case> {
 }
 
 fn case(threads: usize, load: Load) -> Case {
-    fn nothing<M: BenchMutex>() {}
     let Load { hold, gap } = load;
     let name = format!("t = {threads}, hold {hold} ns, gap {gap} ns");
-    let contenders = every_mutex!(nothing()).len();
-    Case::new(name, METRICS, contenders, move |context| {
+    Case::new(name, METRICS, mutexes(), move |context| {
         let crew = Rc::new(Crew::new(threads, context)?);
         let window = context.settings.window;
         Ok(every_mutex!(contender(&crew, load, window)))
@@ -93,21 +88,16 @@ fn case(threads: usize, load: Load) -> Case {
 }
 
 pub(super) fn contender<M: BenchMutex>(crew: &Rc<Crew>, load: Load, time: Duration) -> Contender {
-    let (crew, guarded) = (crew.clone(), Arc::new(Guarded::<M>::new()));
-    let provers = crew.clone();
+    let guarded = Arc::new(Guarded::<M>::new());
     let work = Work {
         inside: pause::for_nanoseconds(load.hold),
         outside: pause::for_nanoseconds(load.gap),
         naps: 0,
     };
-    proof::proved(
-        M::NAME,
-        move |context| proof::mutex::<M>(&provers, context),
-        move |context: &Context| {
-            let outcome = crowd::run(&crew, &guarded, work, Until::Time(time), false, context)?;
-            Ok(figures(&outcome, work, allowed_cpus().len()))
-        },
-    )
+    proof::proved_by(crew, M::NAME, proof::mutex::<M>, move |crew: &Crew, context: &Context| {
+        let outcome = crowd::run(crew, &guarded, work, Until::Time(time), false, context)?;
+        Ok(figures(&outcome, work, allowed_cpus().len()))
+    })
 }
 
 fn figures(outcome: &Outcome, work: Work, cpus: usize) -> Measured {
@@ -142,17 +132,12 @@ fn ideal(work: Work, pause: f64, at_once: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::run_case;
-    use crate::watchdog;
     use crate::workload::crowd::{Served, run};
+    use crate::workload::testing::{context, is_positive, measured};
 
     #[test]
     fn the_ideal_is_what_the_holders_need_or_what_the_cpus_can_do() {
-        let work = |inside, outside| Work {
-            inside,
-            outside,
-            naps: 0,
-        };
+        let work = |inside, outside| Work { inside, outside, naps: 0 };
         // One after the other; or all at once, limited by the CPUs.
         assert_eq!(ideal(work(10, 0), 2.0, 4), 20.0);
         assert_eq!(ideal(work(10, 90), 2.0, 4), 50.0);
@@ -161,20 +146,13 @@ mod tests {
 
     #[test]
     fn what_is_over_the_ideal_and_how_far_threads_are_apart() {
-        let _guard = watchdog::guard("lockhammer, figures");
+        let _guard = waitword_testkit::watch();
         let context = Context::new(Settings::default(), Arc::default());
         let crew = Crew::new(2, &context).unwrap();
         let guarded = Arc::new(Guarded::<crate::locks::stdlib::Mutex>::new());
-        let work = Work {
-            inside: 1,
-            outside: 0,
-            naps: 0,
-        };
+        let work = Work { inside: 1, outside: 0, naps: 0 };
         let mut outcome = run(&crew, &guarded, work, Until::Sections(5), false, &context).unwrap();
-        let served = |sections| Served {
-            sections,
-            ..outcome.threads[0]
-        };
+        let served = |sections| Served { sections, ..outcome.threads[0] };
         outcome.threads = vec![served(10), served(30)];
         outcome.took = 4e6;
         let [section, over, _, spread] = figures(&outcome, work, 1).values[..] else {
@@ -186,21 +164,9 @@ mod tests {
 
     #[test]
     fn every_contender_is_measured() {
-        let _guard = watchdog::guard("lockhammer");
-        let settings = Settings {
-            rounds: 1,
-            ..Settings::default()
-        };
-        let context = Context::new(settings, Arc::default());
-        let case = case(3, EVEN);
-        let count = case.contenders;
-        let (report, failure) = run_case(case, &context, &mut |_| ());
-        assert_eq!(failure, None);
-        let report = report.unwrap();
-        assert_eq!(report.variants.len(), count);
-        for variant in &report.variants {
-            assert!(variant.metrics[0].summary.median > 0.0, "{variant:?}");
-        }
+        let _guard = waitword_testkit::watch();
+        let context = context();
+        is_positive(&measured(case(3, EVEN), &context));
     }
 
     #[test]
@@ -208,21 +174,11 @@ mod tests {
         let count = |settings: Settings| cases(&settings).len();
         let (threads, full) = (vec![3, 5], true);
         assert_eq!(count(Settings::default()), USUAL.len());
-        let chosen = Settings {
-            threads: threads.clone(),
-            ..Settings::default()
-        };
+        let chosen = Settings { threads: threads.clone(), ..Settings::default() };
         assert_eq!(count(chosen), 2 * 2);
-        let all = Settings {
-            full,
-            ..Settings::default()
-        };
+        let all = Settings { full, ..Settings::default() };
         assert_eq!(count(all), crowd::ALL_THREADS.len() * LOADS_FULL.len());
-        let both = Settings {
-            threads,
-            full,
-            ..Settings::default()
-        };
+        let both = Settings { threads, full, ..Settings::default() };
         assert_eq!(count(both), 2 * LOADS_FULL.len());
     }
 }

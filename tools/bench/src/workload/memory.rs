@@ -10,13 +10,14 @@
 //! kernel's own memory for its sleepers is not counted on either side.
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Workload, check};
 use crate::ops::Futexes;
-use crate::run::{Settings, Workload};
+use crate::settings::Settings;
 use crate::usage::Usage;
-use crate::watchdog::Watchdog;
+use crate::watchdog;
+use crate::workload::futexes::OURS;
 use crate::workload::herd::Herd;
-use crate::workload::{OURS, Spacing, Words};
+use crate::workload::words::{Spacing, Words};
 use std::process::Command;
 use std::sync::Arc;
 use waitword::table;
@@ -25,7 +26,7 @@ use waitword::table;
 pub const WORKLOAD: Workload = Workload {
     name: "memory",
     about: "bytes of the table and parkers after n threads have waited",
-    patch: Some(crate::workload::Patch::Private),
+    patch: Some(crate::patch::Patch::Private),
     milliseconds: 280,
     cases,
 };
@@ -55,11 +56,7 @@ fn cases(_: &Settings) -> Vec<Case> {
 }
 
 fn measured(bytes: usize) -> Measured {
-    Measured {
-        values: vec![bytes as f64],
-        operations: 0,
-        usage: Usage::default(),
-    }
+    Measured { values: vec![bytes as f64], operations: 0, usage: Usage::default() }
 }
 
 fn ask_a_child(threads: usize) -> Result<usize, Failure> {
@@ -76,9 +73,7 @@ fn ask_a_child(threads: usize) -> Result<usize, Failure> {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(failed(&format!("{}: {}", output.status, said.trim())));
     }
-    text.trim()
-        .parse()
-        .map_err(|_| failed(&format!("said {:?}", text.trim())))
+    text.trim().parse().map_err(|_| failed(&format!("said {:?}", text.trim())))
 }
 
 /// The work of the child process: `threads` threads sleep on one word each and are woken. Returns
@@ -88,7 +83,7 @@ fn ask_a_child(threads: usize) -> Result<usize, Failure> {
 /// If so many threads cannot be started, or a wake went wrong.
 pub fn bytes_after(threads: usize) -> Result<usize, Failure> {
     let context = Context::new(Settings::default(), Arc::default());
-    let _watchdog = Watchdog::start(CHILD, &context).map_err(Failure::new)?;
+    let _watchdog = watchdog::start(CHILD, &context).map_err(Failure::new)?;
     bytes_after_waiting(OURS, threads, &context)
 }
 
@@ -97,9 +92,7 @@ pub(super) fn bytes_after_waiting<F: Futexes>(
     threads: usize,
     context: &Context,
 ) -> Result<usize, Failure> {
-    check(futex.queued().is_some(), || {
-        "these futexes have no table to be measured".to_owned()
-    })?;
+    check(futex.queued().is_some(), || "these futexes have no table to be measured".to_owned())?;
     let words = Arc::new(Words::new(threads, Spacing::Apart, true));
     let crew = Crew::new(threads, context)?;
     let herd = Herd::asleep(&crew, futex, &words, threads, context)?;

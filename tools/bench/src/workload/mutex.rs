@@ -36,9 +36,9 @@
 mod figures;
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Measured};
-use crate::locks::{BenchMutex, every_mutex};
-use crate::run::{Settings, Workload};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Workload};
+use crate::locks::{BenchMutex, every_mutex, mutexes};
+use crate::settings::Settings;
 use crate::workload::crowd::{self, OUT_OF, Until, Work};
 use crate::workload::guarded::Guarded;
 use crate::workload::proof;
@@ -50,7 +50,7 @@ use std::time::Duration;
 pub const WORKLOAD: Workload = Workload {
     name: "mutex",
     about: "t threads on one mutex, L pauses inside, D outside: throughput, fairness, waits",
-    patch: Some(crate::workload::Patch::ThroughputOptimized),
+    patch: Some(crate::patch::Patch::ThroughputOptimized),
     milliseconds: 620,
     cases,
 };
@@ -62,11 +62,7 @@ const OUTSIDE: [u32; 2] = [1, 50];
 /// Threads and pauses inside by default: as many cells as fit into a minute.
 const USUAL: [(usize, u32); 2] = [(2, 5), (16, 50)];
 
-const WORST: Work = Work {
-    inside: 0,
-    outside: 1,
-    naps: OUT_OF,
-};
+const WORST: Work = Work { inside: 0, outside: 1, naps: OUT_OF };
 const WORST_THREADS: usize = 16;
 /// A section of the worst case takes some 60 µs, one thread after the other: 100 ms in all.
 const WORST_SECTIONS: u64 = 100;
@@ -74,18 +70,10 @@ const WORST_SECTIONS_FULL: u64 = 1000;
 
 fn cases(settings: &Settings) -> Vec<Case> {
     let mut cases = Vec::new();
-    let of_user = settings.threads != Settings::default().threads;
+    let of_user = settings.has_threads();
     if settings.full || of_user {
-        let threads: &[usize] = if of_user {
-            &settings.threads
-        } else {
-            &crowd::ALL_THREADS
-        };
-        let outside = if settings.full {
-            &OUTSIDE[..]
-        } else {
-            &OUTSIDE[..1]
-        };
+        let threads: &[usize] = if of_user { &settings.threads } else { &crowd::ALL_THREADS };
+        let outside = if settings.full { &OUTSIDE[..] } else { &OUTSIDE[..1] };
         for &threads in threads {
             for &outside in outside {
                 for inside in INSIDE {
@@ -98,32 +86,18 @@ fn cases(settings: &Settings) -> Vec<Case> {
             cases.push(for_a_time(threads, inside, OUTSIDE[0], settings.naps));
         }
     }
-    let sections = if settings.full {
-        WORST_SECTIONS_FULL
-    } else {
-        WORST_SECTIONS
-    };
+    let sections = if settings.full { WORST_SECTIONS_FULL } else { WORST_SECTIONS };
     cases.push(worst_case(WORST_THREADS, sections));
     cases
 }
 
-/// The number of contenders.
-fn contenders() -> usize {
-    const fn one<M: BenchMutex>() {}
-    every_mutex!(one()).len()
-}
-
 fn for_a_time(threads: usize, inside: u32, outside: u32, naps: u32) -> Case {
-    let work = Work {
-        inside,
-        outside,
-        naps,
-    };
+    let work = Work { inside, outside, naps };
     let mut name = format!("t = {threads}, L = {inside}, D = {outside}");
     if naps > 0 {
         name += &format!(", naps {naps} of {OUT_OF}");
     }
-    Case::new(name, figures::OF_TIME, contenders(), move |context| {
+    Case::new(name, figures::OF_TIME, mutexes(), move |context| {
         let crew = Rc::new(Crew::new(threads, context)?);
         // Without timing the lock calls, and with.
         let times = [context.settings.window; 2];
@@ -132,13 +106,11 @@ fn for_a_time(threads: usize, inside: u32, outside: u32, naps: u32) -> Case {
 }
 
 pub(super) fn timed<M: BenchMutex>(crew: &Rc<Crew>, work: Work, times: [Duration; 2]) -> Contender {
-    let (crew, guarded) = (crew.clone(), Arc::new(Guarded::<M>::new()));
-    let provers = crew.clone();
-    let proof = move |context: &Context| proof::mutex::<M>(&provers, context);
-    proof::proved(M::NAME, proof, move |context| {
+    let guarded = Arc::new(Guarded::<M>::new());
+    proof::proved_by(crew, M::NAME, proof::mutex::<M>, move |crew, context| {
         let [throughput, latency] = times.map(Until::Time);
-        let throughput = crowd::run(&crew, &guarded, work, throughput, false, context)?;
-        let latency = crowd::run(&crew, &guarded, work, latency, true, context)?;
+        let throughput = crowd::run(crew, &guarded, work, throughput, false, context)?;
+        let latency = crowd::run(crew, &guarded, work, latency, true, context)?;
         Ok(Measured {
             values: figures::of_time(&throughput, &latency),
             operations: figures::sections(&throughput) as u64,
@@ -150,18 +122,16 @@ pub(super) fn timed<M: BenchMutex>(crew: &Rc<Crew>, work: Work, times: [Duration
 fn worst_case(threads: usize, sections: u64) -> Case {
     let name =
         format!("worst case: t = {threads}, {sections} sections a thread, each a nap of 1 µs");
-    Case::new(name, figures::OF_SECTIONS, contenders(), move |context| {
+    Case::new(name, figures::OF_SECTIONS, mutexes(), move |context| {
         let crew = Rc::new(Crew::new(threads, context)?);
         Ok(every_mutex!(counted(&crew, WORST, sections)))
     })
 }
 
 fn counted<M: BenchMutex>(crew: &Rc<Crew>, work: Work, sections: u64) -> Contender {
-    let (crew, guarded) = (crew.clone(), Arc::new(Guarded::<M>::new()));
-    let provers = crew.clone();
-    let proof = move |context: &Context| proof::mutex::<M>(&provers, context);
-    proof::proved(M::NAME, proof, move |context| {
-        let outcome = run_counted(&crew, &guarded, work, sections, context)?;
+    let guarded = Arc::new(Guarded::<M>::new());
+    proof::proved_by(crew, M::NAME, proof::mutex::<M>, move |crew, context| {
+        let outcome = run_counted(crew, &guarded, work, sections, context)?;
         Ok(Measured {
             values: figures::of_sections(&outcome),
             operations: figures::sections(&outcome) as u64,
@@ -178,14 +148,7 @@ fn run_counted<M: BenchMutex>(
     sections: u64,
     context: &Context,
 ) -> Result<crowd::Outcome, Failure> {
-    crowd::run(
-        crew,
-        guarded,
-        work,
-        Until::Sections(sections),
-        true,
-        context,
-    )
+    crowd::run(crew, guarded, work, Until::Sections(sections), true, context)
 }
 
 #[cfg(test)]

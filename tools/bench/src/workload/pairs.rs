@@ -6,22 +6,21 @@
 //! *switches*: context switches of the process, voluntary and not, per hand-off. (A few hundredths
 //! can be the benchmark's own: it checks now and then whether the players have ended.)
 
+use crate::cpus::allowed_cpus;
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
-use crate::run::Settings;
+use crate::settings::Settings;
 use crate::stats::median;
 use crate::usage::Usage;
 use crate::workload::proof::proved;
 use crate::workload::race::{Place, Took, race};
-use crate::workload::{allowed_cpus, calibrate};
+use crate::workload::timing::calibrate;
 use std::rc::Rc;
 use std::sync::Arc;
 
 /// The metrics of all of them.
-pub(super) const METRICS: &[Metric] = &[
-    Metric::less("time", "ns"),
-    Metric::less("switches", "/hand-over"),
-];
+pub(super) const METRICS: &[Metric] =
+    &[Metric::less("time", "ns"), Metric::less("switches", "/hand-over")];
 
 const BATCHES: usize = 3;
 const BATCH_NANOSECONDS: f64 = 6e6;
@@ -55,11 +54,7 @@ impl Players {
 
 /// How long a batch should take.
 pub(super) fn batch_nanoseconds(settings: &Settings) -> f64 {
-    if settings.full {
-        BATCH_NANOSECONDS_FULL
-    } else {
-        BATCH_NANOSECONDS
-    }
+    if settings.full { BATCH_NANOSECONDS_FULL } else { BATCH_NANOSECONDS }
 }
 
 /// A game of two players in which each turn waits for one of the other player's.
@@ -119,18 +114,12 @@ pub(super) struct Pairs<G> {
 impl<G: Plays> Pairs<G> {
     /// One game for each pair of the crew.
     pub(super) fn new(crew: &Rc<Crew>, place: Place, game: impl Fn() -> G) -> Self {
-        Self {
-            crew: crew.clone(),
-            games: (0..crew.size() / 2).map(|_| game()).collect(),
-            place,
-        }
+        Self { crew: crew.clone(), games: (0..crew.size() / 2).map(|_| game()).collect(), place }
     }
 
     /// How many turns each player takes in about `batch` nanoseconds.
     fn turns_of_a_batch(&self, batch: f64, context: &Context) -> Result<u64, Failure> {
-        calibrate(batch, FIRST, context, |turns| {
-            Ok(self.play(turns, context)?.nanoseconds)
-        })
+        calibrate(batch, FIRST, context, |turns| Ok(self.play(turns, context)?.nanoseconds))
     }
 
     /// Measures three batches of this many turns of each player.
@@ -159,9 +148,7 @@ impl<G: Plays> Pairs<G> {
         let took = race(&self.crew, self.place, context, |_| (), play, || ())?;
         for (game, before) in self.games.iter().zip(before) {
             let taken = game.turns() - before;
-            check(taken == 2 * turns, || {
-                format!("{taken} hand-overs instead of {}", 2 * turns)
-            })?;
+            check(taken == 2 * turns, || format!("{taken} hand-overs instead of {}", 2 * turns))?;
         }
         Ok(took)
     }

@@ -14,17 +14,19 @@
 //! *futex(2), inlined* is the kernel's futex in a loop that never returns. [`Called`] explains why
 //! it is shown and why it is not the baseline.
 
+use crate::cpus::{allowed_cpus, run_on};
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Workload, check};
 #[cfg(has_cpp)]
 use crate::ops::CppAtomic;
 use crate::ops::{BenchWord, Called, Futexes, Inlined, Kernel, Parked, Spinning};
-use crate::run::{Settings, Workload};
+use crate::settings::Settings;
 use crate::stats::median;
 use crate::usage::Usage;
-use crate::workload::{
-    KERNEL, OURS, OURS_WIDE, Spacing, Words, allowed_cpus, calibrate, nanoseconds, proof, run_on,
-};
+use crate::workload::futexes::{KERNEL, OURS, OURS_WIDE};
+use crate::workload::proof;
+use crate::workload::timing::{calibrate, nanoseconds};
+use crate::workload::words::{Spacing, Words};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -34,7 +36,7 @@ use waitword::spin;
 pub const WORKLOAD: Workload = Workload {
     name: "ping-pong",
     about: "two threads wait for and wake each other; spin off and on",
-    patch: Some(crate::workload::Patch::Private),
+    patch: Some(crate::patch::Patch::Private),
     milliseconds: 44,
     cases,
 };
@@ -111,14 +113,7 @@ fn cases(_: &Settings) -> Vec<Case> {
             let crew = Rc::new(Crew::new(2, context)?);
             let mut all = vec![
                 contender(KERNEL, "", &crew, placement, Spin::Off, true),
-                contender(
-                    Inlined(Kernel::<true>),
-                    "",
-                    &crew,
-                    placement,
-                    Spin::Off,
-                    true,
-                ),
+                contender(Inlined(Kernel::<true>), "", &crew, placement, Spin::Off, true),
                 contender(OURS, ", spin off", &crew, placement, Spin::Off, true),
                 contender(OURS, ", spin on", &crew, placement, Spin::On, true),
                 contender(OURS_WIDE, ", spin off", &crew, placement, Spin::Off, true),
@@ -140,9 +135,7 @@ fn game<F: Futexes>(futex: F, crew: &Rc<Crew>, placement: Placement) -> Contende
     let crew = crew.clone();
     let words = Arc::new(Words::<F::Word>::new(1, Spacing::Apart, true));
     Contender::named(futex.name(), move |context: &Context| {
-        measure(context, |handovers| {
-            play(futex, &crew, &words, 0, placement, handovers, context)
-        })
+        measure(context, |handovers| play(futex, &crew, &words, 0, placement, handovers, context))
     })
 }
 
@@ -154,16 +147,12 @@ pub(super) fn contender<F: Futexes>(
     spin: Spin,
     private: bool,
 ) -> Contender {
-    let crew = crew.clone();
     let words = Arc::new(Words::<F::Word>::new(1, Spacing::Apart, private));
     let name = format!("{}{remark}", futex.name());
-    let provers = crew.clone();
-    let proof = move |context: &Context| proof::futex(futex, private, &provers, context);
-    proof::proved(name, proof, move |context| {
+    let proof = move |crew: &Crew, context: &Context| proof::futex(futex, private, crew, context);
+    proof::proved_by(crew, &name, proof, move |crew, context| {
         let _spin = spin.set();
-        measure(context, |handovers| {
-            play(futex, &crew, &words, 0, placement, handovers, context)
-        })
+        measure(context, |handovers| play(futex, crew, &words, 0, placement, handovers, context))
     })
 }
 
@@ -172,9 +161,8 @@ fn measure(
     context: &Context,
     game: impl Fn(u64) -> Result<Played, Failure>,
 ) -> Result<Measured, Failure> {
-    let handovers = calibrate(BATCH_NANOSECONDS, 64, context, |handovers| {
-        Ok(game(handovers)?.nanoseconds)
-    })?;
+    let handovers =
+        calibrate(BATCH_NANOSECONDS, 64, context, |handovers| Ok(game(handovers)?.nanoseconds))?;
     let mut times = Vec::new();
     let mut usage = Usage::default();
     for _ in 0..BATCHES {
@@ -182,11 +170,7 @@ fn measure(
         times.push(played.nanoseconds / played.handovers as f64);
         usage += played.usage;
     }
-    Ok(Measured {
-        values: vec![median(&times)],
-        operations: handovers * BATCHES as u64,
-        usage,
-    })
+    Ok(Measured { values: vec![median(&times)], operations: handovers * BATCHES as u64, usage })
 }
 
 /// The result of one game.

@@ -18,9 +18,9 @@
 //! well.
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
-use crate::locks::{BenchCondvar, every_condvar};
-use crate::run::{Settings, Workload};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Workload, check};
+use crate::locks::{BenchCondvar, condvars, every_condvar};
+use crate::settings::Settings;
 use crate::workload::game::{Game, Signal};
 use crate::workload::proof;
 use crate::workload::race::{Place, race};
@@ -31,16 +31,13 @@ use std::sync::Arc;
 pub const WORKLOAD: Workload = Workload {
     name: "pp",
     about: "many pairs of threads signal each other, each pair with a mutex of its own",
-    patch: Some(crate::workload::Patch::Requeue),
+    patch: Some(crate::patch::Patch::Requeue),
     milliseconds: 158,
     cases,
 };
 
-const METRICS: &[Metric] = &[
-    Metric::less("all ended", "s"),
-    Metric::less("CPU", "s"),
-    Metric::less("switches", "/turn"),
-];
+const METRICS: &[Metric] =
+    &[Metric::less("all ended", "s"), Metric::less("CPU", "s"), Metric::less("switches", "/turn")];
 
 /// The number of games, and of exchanges per game.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,22 +63,16 @@ fn cases(settings: &Settings) -> Vec<Case> {
 fn case(size: Size) -> Case {
     let Size { games, exchanges } = size;
     let name = format!("{games} games of {exchanges} exchanges");
-    let contenders = every_condvar!(nothing()).len();
-    Case::new(name, METRICS, contenders, move |context| {
+    Case::new(name, METRICS, condvars(), move |context| {
         let crew = Rc::new(Crew::with_stacks(2 * games, STACK_BYTES, context)?);
         Ok(every_condvar!(contender(&crew, exchanges)))
     })
 }
 
-fn nothing<C: BenchCondvar>() {}
-
 pub(super) fn contender<C: BenchCondvar>(crew: &Rc<Crew>, exchanges: u64) -> Contender {
-    let crew = crew.clone();
     let games: Arc<[Game<C>]> = (0..crew.size() / 2).map(|_| Game::new()).collect();
-    let provers = crew.clone();
-    let proof = move |context: &Context| proof::condvar::<C>(&provers, context);
-    proof::proved(C::NAME, proof, move |context| {
-        measure(&crew, &games, exchanges, context)
+    proof::proved_by(crew, C::NAME, proof::condvar::<C>, move |crew, context| {
+        measure(crew, &games, exchanges, context)
     })
 }
 
@@ -117,23 +108,14 @@ fn measure<C: BenchCondvar>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::run_case;
-    use crate::watchdog;
+    use crate::workload::testing::{full, measured};
 
     #[test]
     fn every_contender_ends_all_games() {
-        let _guard = watchdog::guard("pp");
-        let settings = Settings {
-            rounds: 2,
-            ..Settings::default()
-        };
+        let _guard = waitword_testkit::watch();
+        let settings = Settings { rounds: 2, ..Settings::default() };
         let context = Context::new(settings, Arc::default());
-        let case = case(size(8, 20));
-        let count = case.contenders;
-        let (report, failure) = run_case(case, &context, &mut |_| ());
-        assert_eq!(failure, None);
-        let report = report.unwrap();
-        assert_eq!(report.variants.len(), count);
+        let report = measured(case(size(8, 20)), &context);
         for variant in &report.variants {
             assert_eq!(variant.operations, 2 * 8 * 2 * 20);
             let seconds = variant.metrics[0].summary.median;
@@ -143,14 +125,8 @@ mod tests {
 
     #[test]
     fn the_full_cases_are_those_of_the_mail() {
-        let full = Settings {
-            full: true,
-            ..Settings::default()
-        };
+        let full = full();
         let names: Vec<String> = cases(&full).into_iter().map(|case| case.name).collect();
-        assert_eq!(
-            names,
-            ["128 games of 1000 exchanges", "1024 games of 10 exchanges"]
-        );
+        assert_eq!(names, ["128 games of 1000 exchanges", "1024 games of 10 exchanges"]);
     }
 }

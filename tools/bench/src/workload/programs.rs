@@ -14,9 +14,9 @@
 //! compared*: bytes of output that were the same in all runs. A run whose output differs is an
 //! error, and so is one that fails or takes three minutes.
 
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Workload, check};
 use crate::programs::{self, Job, Launcher, Program, Size};
-use crate::run::{Settings, Workload};
+use crate::settings::Settings;
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::rc::Rc;
@@ -44,14 +44,8 @@ fn asked_for(settings: &Settings) -> impl Iterator<Item = &'static Program> {
 }
 
 fn cases(settings: &Settings) -> Vec<Case> {
-    let size = if settings.full {
-        Size::Long
-    } else {
-        Size::Short
-    };
-    asked_for(settings)
-        .map(|program| case(program, size, drop_in))
-        .collect()
+    let size = if settings.full { Size::Long } else { Size::Short };
+    asked_for(settings).map(|program| case(program, size, drop_in)).collect()
 }
 
 /// The command that starts a program on the drop-in: this program itself.
@@ -73,10 +67,7 @@ fn case(
     ];
     Case::new(program.name, &metrics, NAMES.len(), move |_| {
         program.is_installed()?;
-        let shared = Rc::new(RefCell::new(Shared {
-            job: program.prepare(size)?,
-            first: None,
-        }));
+        let shared = Rc::new(RefCell::new(Shared { job: program.prepare(size)?, first: None }));
         let befores = [Vec::new(), drop_in()?];
         let contender = |(name, before): (&'static str, Vec<OsString>)| {
             let shared = shared.clone();
@@ -169,22 +160,13 @@ mod tests {
         let measured = shared.measure("plain", &[], &context).unwrap();
         assert_eq!(measured.values, [5.0, 0.0, 0.0, 4.0]);
         assert!(shared.measure("waitword", &[], &context).is_ok());
-        let failure = shared
-            .measure("waitword", &[], &context)
-            .unwrap_err()
-            .to_string();
-        assert!(
-            failure.contains("plain") && failure.contains("byte 0"),
-            "{failure}"
-        );
+        let failure = shared.measure("waitword", &[], &context).unwrap_err().to_string();
+        assert!(failure.contains("plain") && failure.contains("byte 0"), "{failure}");
     }
 
     #[test]
     fn a_program_is_run_by_both() {
-        let settings = Settings {
-            rounds: 1,
-            ..Settings::default()
-        };
+        let settings = Settings { rounds: 1, ..Settings::default() };
         let context = Context::new(settings, Arc::default());
         let program = programs::programs()
             .iter()
@@ -197,10 +179,7 @@ mod tests {
         for (variant, name) in report.variants.iter().zip(NAMES) {
             assert_eq!(variant.name, name);
             assert!(
-                variant
-                    .metrics
-                    .iter()
-                    .all(|metric| metric.summary.median > 0.0),
+                variant.metrics.iter().all(|metric| metric.summary.median > 0.0),
                 "{variant:?}"
             );
         }

@@ -16,10 +16,23 @@ use crate::locks::semaphore::BenchSemaphore;
 use crate::locks::{BenchCondvar, BenchMutex, BenchRwLock};
 use crate::ops::{BenchWord, Futexes, Waited};
 use crate::workload::herd::Herd;
-use crate::workload::{Spacing, Words};
+use crate::workload::words::{Spacing, Words};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
+
+/// A contender that `crew` measures, and that must pass `proof` with the same crew before.
+pub(super) fn proved_by(
+    crew: &Rc<Crew>,
+    name: &str,
+    proof: impl Fn(&Crew, &Context) -> Result<(), Failure> + 'static,
+    mut body: impl FnMut(&Crew, &Context) -> Result<Measured, Failure> + 'static,
+) -> Contender {
+    let (provers, crew) = (crew.clone(), crew.clone());
+    let proof = move |context: &Context| proof(&provers, context);
+    proved(name, proof, move |context| body(&crew, context))
+}
 
 /// A contender that must pass `proof` before its first measurement.
 pub(super) fn proved(
@@ -77,9 +90,7 @@ fn keeps_out(
 /// A mutex excludes, and its `try_lock` reports it correctly.
 pub(super) fn mutex<M: BenchMutex>(crew: &Crew, context: &Context) -> Result<(), Failure> {
     let lock = Arc::new(M::new());
-    check(lock.try_lock(), || {
-        "an unlocked mutex could not be locked".to_owned()
-    })?;
+    check(lock.try_lock(), || "an unlocked mutex could not be locked".to_owned())?;
     // SAFETY: locked above; inside an `Arc`, it does not move.
     unsafe { lock.unlock() };
     lock.lock();
@@ -97,9 +108,7 @@ pub(super) fn mutex<M: BenchMutex>(crew: &Crew, context: &Context) -> Result<(),
     // SAFETY: locked above; inside an `Arc`, it does not move.
     let let_in = || unsafe { lock.unlock() };
     keeps_out(crew, context, "a locked mutex", enter, let_in)?;
-    check(!was_had.load(SeqCst), || {
-        "a locked mutex could be locked again".to_owned()
-    })
+    check(!was_had.load(SeqCst), || "a locked mutex could be locked again".to_owned())
 }
 
 /// A writer excludes readers and writers, and a reader excludes writers.
@@ -186,9 +195,7 @@ fn wakes<C: BenchCondvar>(crew: &Crew, context: &Context, wake: fn(&C)) -> Resul
     unsafe { wait.mutex.unlock() };
     wake(&wait.condvar);
     crew.finish(context)?;
-    check(returned < SPURIOUS, || {
-        format!("an unsignalled wait returned {returned} times")
-    })
+    check(returned < SPURIOUS, || format!("an unsignalled wait returned {returned} times"))
 }
 
 /// A semaphore of value 0 keeps a thread waiting until it is posted.
@@ -254,10 +261,7 @@ pub(super) fn futex<F: Futexes>(
     let woken = futex.wake_op(first, second);
     let others = futex.wake(first, usize::MAX);
     check(woken == 1 && second.load() == 0, || {
-        format!(
-            "wake_op woke {woken} of {size} and left {} in the other word",
-            second.load()
-        )
+        format!("wake_op woke {woken} of {size} and left {} in the other word", second.load())
     })?;
     herd.finish(woken + others, context)
 }
@@ -266,9 +270,8 @@ pub(super) fn futex<F: Futexes>(
 mod tests {
     use super::*;
     use crate::ops::Kernel;
-    use crate::run::Settings;
-    use crate::watchdog;
-    use crate::workload::kernel_and_all_widths;
+    use crate::settings::Settings;
+    use crate::workload::futexes::kernel_and_all_widths;
 
     const SHARED: bool = false;
 
@@ -287,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_kernels_futex_is_one_and_every_shared_one_is() {
-        let _guard = watchdog::guard("proof, futexes");
+        let _guard = waitword_testkit::watch();
         // Without our private futexes: other tests' threads come and go in their table.
         is_one(Kernel::<true>, true);
         kernel_and_all_widths!(SHARED, |futex| is_one(futex, SHARED));
@@ -317,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_lock_that_never_sleeps_is_a_lock() {
-        let _guard = watchdog::guard("proof, a spinning lock");
+        let _guard = waitword_testkit::watch();
         let context = context();
         let crew = Crew::new(1, &context).unwrap();
         assert_eq!(mutex::<Spins>(&crew, &context), Ok(()));

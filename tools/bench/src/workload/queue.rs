@@ -13,11 +13,11 @@
 //! order.
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender};
-use crate::locks::{BenchCondvar, BenchMutex, every_condvar};
-use crate::run::{Settings, Workload};
+use crate::harness::{Case, Contender, Workload};
+use crate::locks::{BenchCondvar, BenchMutex, condvars, every_condvar};
+use crate::pause::{self, pause};
+use crate::settings::Settings;
 use crate::workload::pairs::{self, ONE_CPU, Players, Plays, TWO_CPUS};
-use crate::workload::pause::{self, pause};
 use crate::workload::proof;
 use crate::workload::race::Place;
 use std::rc::Rc;
@@ -52,9 +52,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
 }
 
 fn case(name: String, players: Players, filler: f64, batch: f64) -> Case {
-    fn nothing<C: BenchCondvar>() {}
-    let contenders = every_condvar!(nothing()).len();
-    pairs::case(name, players, contenders, move |crew| {
+    pairs::case(name, players, condvars(), move |crew| {
         every_condvar!(contender(crew, players.place, filler, batch))
     })
 }
@@ -159,35 +157,21 @@ impl<C: BenchCondvar> Plays for Queue<C> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::{Context, run_case};
     use crate::locks::glibc;
-    use crate::watchdog;
     use crate::workload::pairs::Pairs;
-    use std::sync::Arc;
-
-    fn context() -> Context {
-        let settings = Settings {
-            rounds: 1,
-            ..Settings::default()
-        };
-        Context::new(settings, Arc::default())
-    }
+    use crate::workload::testing::{context, measured, names};
 
     #[test]
     fn every_contender_brings_every_item_through() {
-        let _guard = watchdog::guard("queue");
+        let _guard = waitword_testkit::watch();
         for players in [ONE_CPU, TWO_CPUS] {
-            let case = case("short".to_owned(), players, 100.0, 2e5);
-            let count = case.contenders;
-            let (report, failure) = run_case(case, &context(), &mut |_| ());
-            assert_eq!(failure, None);
-            assert_eq!(report.unwrap().variants.len(), count);
+            measured(case("short".to_owned(), players, 100.0, 2e5), &context());
         }
     }
 
     #[test]
-    fn an_item_out_of_turn_is_found_out() {
-        let _guard = watchdog::guard("queue, out of turn");
+    fn an_item_out_of_turn_is_detected() {
+        let _guard = waitword_testkit::watch();
         let context = context();
         let crew = Rc::new(Crew::new(2, &context).unwrap());
         let queue = || {
@@ -204,11 +188,8 @@ mod tests {
     #[test]
     fn both_fillers_are_measured() {
         let names = |full| -> Vec<String> {
-            let settings = Settings {
-                full,
-                ..Settings::default()
-            };
-            cases(&settings).into_iter().map(|case| case.name).collect()
+            let settings = Settings { full, ..Settings::default() };
+            names(cases(&settings))
         };
         let usual = names(false);
         assert!(usual[0].ends_with("empty") && usual[1].ends_with("filler"));

@@ -15,11 +15,12 @@
 //! their run. What a thread does before the line (touching a stack for the first time, a move to
 //! another CPU) is not in the figures.
 
+use crate::cpus::{allowed_cpus, run_on};
 use crate::crew::Crew;
 use crate::harness::{Context, Failure};
 use crate::ops::{Futexes, Kernel};
 use crate::usage::Usage;
-use crate::workload::{allowed_cpus, nanoseconds, run_on};
+use crate::workload::timing::nanoseconds;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -69,10 +70,7 @@ struct Reading {
 
 impl Reading {
     fn now() -> Self {
-        Self {
-            usage: Usage::now(),
-            time: Instant::now(),
-        }
+        Self { usage: Usage::now(), time: Instant::now() }
     }
 }
 
@@ -123,10 +121,7 @@ pub(super) fn race(
     crew.finish(context)?;
     let end = *shared.end.lock().unwrap_or_else(PoisonError::into_inner);
     let end = end.ok_or_else(|| Failure::new("no thread was the last to end"))?;
-    Ok(Took {
-        nanoseconds: nanoseconds(start.time, end.time),
-        usage: end.usage - start.usage,
-    })
+    Ok(Took { nanoseconds: nanoseconds(start.time, end.time), usage: end.usage - start.usage })
 }
 
 impl Shared {
@@ -147,8 +142,7 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Settings;
-    use crate::watchdog;
+    use crate::settings::Settings;
     use std::time::Duration;
 
     fn context() -> Context {
@@ -156,8 +150,8 @@ mod tests {
     }
 
     #[test]
-    fn nobody_runs_before_all_are_ready_and_the_last_one_counts() {
-        let _guard = watchdog::guard("race");
+    fn no_thread_runs_before_all_are_ready_and_the_last_one_counts() {
+        let _guard = waitword_testkit::watch();
         let context = context();
         let crew = Crew::new(5, &context).unwrap();
         let (ready, early) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -186,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_thread_is_where_it_belongs_and_free_again_afterwards() {
-        let _guard = watchdog::guard("race, places");
+        let _guard = waitword_testkit::watch();
         let context = context();
         let crew = Crew::new(2, &context).unwrap();
         let allowed = allowed_cpus();
@@ -194,15 +188,7 @@ mod tests {
         for place in [Place::OneCpu, Place::Spread, Place::Free] {
             let (inside, outside) = (seen.clone(), seen.clone());
             let look = move |seen: &Mutex<Vec<_>>| seen.lock().unwrap().push(allowed_cpus());
-            race(
-                &crew,
-                place,
-                &context,
-                |_| (),
-                move |_| look(&inside),
-                || (),
-            )
-            .unwrap();
+            race(&crew, place, &context, |_| (), move |_| look(&inside), || ()).unwrap();
             crew.start(move |_| look(&outside));
             crew.finish(&context).unwrap();
             let seen = std::mem::take(&mut *seen.lock().unwrap());
@@ -220,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_panic_in_a_race_is_a_failure() {
-        let _guard = watchdog::guard("race, a panic");
+        let _guard = waitword_testkit::watch();
         let context = context();
         let crew = Crew::new(2, &context).unwrap();
         let trip = |number| assert_ne!(number, 1, "number one trips");

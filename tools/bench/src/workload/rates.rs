@@ -14,9 +14,9 @@
 //! in `mutex`.
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
-use crate::locks::{BenchMutex, every_mutex};
-use crate::run::{Settings, Workload};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Workload};
+use crate::locks::{BenchMutex, every_mutex, mutexes};
+use crate::settings::Settings;
 use crate::usage::Usage;
 use crate::workload::crowd::{self, Outcome, Until, Work};
 use crate::workload::guarded::Guarded;
@@ -56,11 +56,9 @@ fn cases(settings: &Settings) -> Vec<Case> {
 }
 
 fn case(threads: usize, load: Pauses) -> Case {
-    fn nothing<M: BenchMutex>() {}
     let (inside, between) = load;
     let name = format!("t = {threads}, {inside} inside, {between} between");
-    let contenders = every_mutex!(nothing()).len();
-    Case::new(name, METRICS, contenders, move |context| {
+    Case::new(name, METRICS, mutexes(), move |context| {
         let crew = Rc::new(Crew::new(threads, context)?);
         let window = context.settings.window;
         Ok(every_mutex!(contender(&crew, load, window)))
@@ -68,18 +66,11 @@ fn case(threads: usize, load: Pauses) -> Case {
 }
 
 pub(super) fn contender<M: BenchMutex>(crew: &Rc<Crew>, load: Pauses, time: Duration) -> Contender {
-    let (crew, guarded) = (crew.clone(), Arc::new(Guarded::<M>::new()));
-    let provers = crew.clone();
-    let work = Work {
-        inside: load.0,
-        outside: load.1,
-        naps: 0,
-    };
-    proof::proved(
-        M::NAME,
-        move |context| proof::mutex::<M>(&provers, context),
-        move |context: &Context| measure(&crew, &guarded, work, time, context),
-    )
+    let guarded = Arc::new(Guarded::<M>::new());
+    let work = Work { inside: load.0, outside: load.1, naps: 0 };
+    proof::proved_by(crew, M::NAME, proof::mutex::<M>, move |crew: &Crew, context: &Context| {
+        measure(crew, &guarded, work, time, context)
+    })
 }
 
 fn measure<M: BenchMutex>(
@@ -113,29 +104,21 @@ fn figures(outcome: &Outcome) -> Measured {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::run_case;
     use crate::locks::stdlib;
-    use crate::watchdog;
     use crate::workload::crowd::Served;
+    use crate::workload::testing::{context, full, is_positive, measured, with_threads};
 
     #[test]
     fn rates_are_by_the_time_of_all() {
-        let _guard = watchdog::guard("rates, figures");
+        let _guard = waitword_testkit::watch();
         let context = Context::new(Settings::default(), Arc::default());
         let crew = Crew::new(1, &context).unwrap();
         let guarded = Arc::new(Guarded::<stdlib::Mutex>::new());
-        let work = Work {
-            inside: 1,
-            outside: 1,
-            naps: 0,
-        };
+        let work = Work { inside: 1, outside: 1, naps: 0 };
         let until = Until::Sections(7);
         let mut outcome = crowd::run(&crew, &guarded, work, until, false, &context).unwrap();
         assert_eq!(outcome.threads[0].sections, 7);
-        let served = |sections| Served {
-            sections,
-            ..outcome.threads[0]
-        };
+        let served = |sections| Served { sections, ..outcome.threads[0] };
         outcome.threads = vec![served(0), served(100), served(200)];
         outcome.took = 5e8;
         let measured = figures(&outcome);
@@ -146,36 +129,18 @@ mod tests {
 
     #[test]
     fn every_contender_is_measured() {
-        let _guard = watchdog::guard("rates");
-        let settings = Settings {
-            rounds: 1,
-            ..Settings::default()
-        };
-        let context = Context::new(settings, Arc::default());
-        let case = case(3, USUAL_LOAD);
-        let count = case.contenders;
-        let (report, failure) = run_case(case, &context, &mut |_| ());
-        assert_eq!(failure, None);
-        let report = report.unwrap();
-        assert_eq!(report.variants.len(), count);
-        for variant in &report.variants {
-            assert!(variant.metrics[0].summary.median > 0.0, "{variant:?}");
-        }
+        let _guard = waitword_testkit::watch();
+        let context = context();
+        is_positive(&measured(case(3, USUAL_LOAD), &context));
     }
 
     #[test]
     fn the_user_decides_how_many_cells_there_are() {
         let count = |settings: Settings| cases(&settings).len();
         assert_eq!(count(Settings::default()), USUAL.len());
-        let chosen = Settings {
-            threads: vec![3],
-            ..Settings::default()
-        };
+        let chosen = with_threads(&[3]);
         assert_eq!(count(chosen), 2);
-        let full = Settings {
-            full: true,
-            ..Settings::default()
-        };
+        let full = full();
         assert_eq!(count(full), crowd::ALL_THREADS.len() * LOADS_FULL.len());
     }
 }

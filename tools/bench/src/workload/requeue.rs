@@ -10,14 +10,16 @@
 //! by the moving thread, counted with a separate herd.
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Workload, check};
 use crate::ops::{Called, Futexes, Parked};
-use crate::run::{Settings, Workload};
+use crate::settings::Settings;
 use crate::stats::median;
 use crate::syscall_count;
 use crate::usage::Usage;
+use crate::workload::futexes::{KERNEL, OURS, OURS_WIDE};
 use crate::workload::herd::{Herd, repetitions};
-use crate::workload::{KERNEL, OURS, OURS_WIDE, Spacing, Words, nanoseconds};
+use crate::workload::timing::nanoseconds;
+use crate::workload::words::{Spacing, Words};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,15 +28,12 @@ use std::time::Instant;
 pub const WORKLOAD: Workload = Workload {
     name: "requeue",
     about: "t threads asleep on one word, moved to another one at a time or all at once",
-    patch: Some(crate::workload::Patch::Private),
+    patch: Some(crate::patch::Patch::Private),
     milliseconds: 108,
     cases,
 };
 
-const METRICS: &[Metric] = &[
-    Metric::less("moving", "µs"),
-    Metric::less("system calls", ""),
-];
+const METRICS: &[Metric] = &[Metric::less("moving", "µs"), Metric::less("system calls", "")];
 
 fn cases(settings: &Settings) -> Vec<Case> {
     let mut cases = Vec::new();

@@ -14,15 +14,18 @@
 //! all.
 
 use crate::crew::{Crew, wait_to_be_woken};
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Named, check};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Named, Workload, check};
 use crate::ops::{Futexes, Waited};
-use crate::run::{Settings, Workload};
+use crate::settings::Settings;
 use crate::stats::median;
 use crate::usage::Usage;
 use crate::workload::calls;
+use crate::workload::futexes::{KERNEL, OURS};
 use crate::workload::herd::Herd;
 use crate::workload::ping_pong::{Placement, Spin, play};
-use crate::workload::{KERNEL, OURS, Spacing, Words, nanoseconds, proof};
+use crate::workload::proof;
+use crate::workload::timing::nanoseconds;
+use crate::workload::words::{Spacing, Words};
 use std::hint::black_box;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,19 +36,14 @@ use std::time::Instant;
 pub const WORKLOAD: Workload = Workload {
     name: "scale",
     about: "one operation while N other threads sleep, each on its own word (ratio: to N = 16)",
-    patch: Some(crate::workload::Patch::Private),
+    patch: Some(crate::patch::Patch::Private),
     milliseconds: 355,
     cases,
 };
 
 const SLEEPERS: [usize; 3] = [16, 256, 4096];
-const METRICS: &[Metric] = &[
-    metric("wait"),
-    metric("wake"),
-    metric("requeue"),
-    metric("hand-over"),
-    metric("wake one"),
-];
+const METRICS: &[Metric] =
+    &[metric("wait"), metric("wake"), metric("requeue"), metric("hand-over"), metric("wake one")];
 /// The words worked on; several, so that no figure depends on the bucket of a single word.
 const WORKED_ON: usize = 64;
 const WAKES: usize = 48;
@@ -67,10 +65,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
             let name = format!("wake {HERD} threads on {where_}");
             cases.push(Case::new(name, HERD_METRICS, 2, move |context| {
                 let crew = Rc::new(Crew::new(HERD, context)?);
-                Ok(vec![
-                    herd_contender(KERNEL, &crew, words),
-                    herd_contender(OURS, &crew, words),
-                ])
+                Ok(vec![herd_contender(KERNEL, &crew, words), herd_contender(OURS, &crew, words)])
             }));
         }
     }
@@ -132,20 +127,12 @@ pub(super) fn contender<F: Futexes>(futex: F, crews: &Rc<Crews>, baseline: usize
         }
         let herd = Herd::asleep(&crews.sleepers, futex, &beds, size, context)?;
         let before = Usage::now();
-        let work = Work {
-            futex,
-            words: &words,
-            crews: &crews,
-        };
+        let work = Work { futex, words: &words, crews: &crews };
         let values = work.all(context)?;
         let usage = Usage::now() - before;
         let woken = (0..size).map(|bed| futex.wake(&beds[bed], 1)).sum();
         herd.finish(woken, context)?;
-        Ok(Measured {
-            values,
-            operations: 0,
-            usage,
-        })
+        Ok(Measured { values, operations: 0, usage })
     };
     Contender::against(baseline, Named(name, body))
 }
@@ -161,8 +148,8 @@ impl<F: Futexes> Work<'_, F> {
     fn all(&self, context: &Context) -> Result<Vec<f64>, Failure> {
         Ok(vec![
             self.wait(context)?,
-            self.nobody(context, |word, _| self.futex.wake(black_box(word), 1))?,
-            self.nobody(context, |word, next| {
+            self.finds_none(context, |word, _| self.futex.wake(black_box(word), 1))?,
+            self.finds_none(context, |word, next| {
                 let (word, next) = (black_box(word), black_box(next));
                 self.futex.requeue(word, next, 1, usize::MAX)
             })?,
@@ -183,7 +170,7 @@ impl<F: Futexes> Work<'_, F> {
         Ok(measured.values[0])
     }
 
-    fn nobody(
+    fn finds_none(
         &self,
         context: &Context,
         call: impl Fn(&F::Word, &F::Word) -> usize,
@@ -250,16 +237,10 @@ fn herd_contender<F: Futexes>(futex: F, crew: &Rc<Crew>, distinct: usize) -> Con
         let herd = Herd::asleep(&crew, futex, &words, distinct, context)?;
         let before = Usage::now();
         let start = Instant::now();
-        let woken = (0..distinct)
-            .map(|index| futex.wake(&words[index], usize::MAX))
-            .sum();
+        let woken = (0..distinct).map(|index| futex.wake(&words[index], usize::MAX)).sum();
         let took = nanoseconds(start, herd.when_all_ran(woken)?);
         let usage = Usage::now() - before;
         herd.finish(woken, context)?;
-        Ok(Measured {
-            values: vec![took / 1e6],
-            operations: crew.size() as u64,
-            usage,
-        })
+        Ok(Measured { values: vec![took / 1e6], operations: crew.size() as u64, usage })
     })
 }

@@ -14,9 +14,9 @@
 //! nsync, absl, parking_lot and Rust's standard library have no semaphore.
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender};
+use crate::harness::{Case, Contender, Workload};
 use crate::locks::semaphore::{BenchSemaphore, every_semaphore};
-use crate::run::{Settings, Workload};
+use crate::settings::Settings;
 use crate::workload::pairs::{self, MANY, ONE_CPU, Players, Plays, TWO_CPUS};
 use crate::workload::proof;
 use crate::workload::race::Place;
@@ -66,10 +66,7 @@ struct Posted<S> {
 impl<S: BenchSemaphore> Posted<S> {
     /// A game in which it is player 0's first turn.
     fn new() -> Self {
-        Self {
-            semaphores: [S::new(1), S::new(0)],
-            turns: AtomicU64::new(0),
-        }
+        Self { semaphores: [S::new(1), S::new(0)], turns: AtomicU64::new(0) }
     }
 }
 
@@ -98,32 +95,14 @@ impl<S: BenchSemaphore> Plays for Posted<S> {
 mod tests {
     use super::*;
     use crate::crew::Crew;
-    use crate::harness::{Context, run_case};
-    use crate::watchdog;
     use crate::workload::pairs::Pairs;
-    use std::sync::Arc;
-
-    fn context() -> Context {
-        let settings = Settings {
-            rounds: 1,
-            ..Settings::default()
-        };
-        Context::new(settings, Arc::default())
-    }
+    use crate::workload::testing::{context, is_positive, measured};
 
     #[test]
     fn every_contender_hands_over_in_every_place() {
-        let _guard = watchdog::guard("semaphore");
+        let _guard = waitword_testkit::watch();
         for players in [ONE_CPU, TWO_CPUS, MANY] {
-            let case = case(players, 2e5);
-            let count = case.contenders;
-            let (report, failure) = run_case(case, &context(), &mut |_| ());
-            assert_eq!(failure, None);
-            let report = report.unwrap();
-            assert_eq!(report.variants.len(), count);
-            for variant in &report.variants {
-                assert!(variant.metrics[0].summary.median > 0.0, "{variant:?}");
-            }
+            is_positive(&measured(case(players, 2e5), &context()));
         }
     }
 
@@ -140,8 +119,8 @@ mod tests {
     }
 
     #[test]
-    fn a_semaphore_that_lets_anybody_through_is_found_out_by_the_turns() {
-        let _guard = watchdog::guard("semaphore, bottomless");
+    fn a_semaphore_that_lets_every_thread_through_is_detected_by_the_turns() {
+        let _guard = waitword_testkit::watch();
         let context = context();
         let crew = Rc::new(Crew::new(2, &context).unwrap());
         let pairs = Pairs::new(&crew, Place::OneCpu, Posted::<Bottomless>::new);

@@ -11,10 +11,10 @@
 //! `calls`; [`Called`](crate::ops::Called) explains *futex(2), inlined*.
 
 use crate::crew::Crew;
-use crate::harness::{Case, Metric};
+use crate::harness::{Case, Metric, Workload};
 use crate::ops::{Futexes, Inlined, Kernel};
-use crate::run::{Settings, Workload};
-use crate::workload::kernel_and_all_widths;
+use crate::settings::Settings;
+use crate::workload::futexes::kernel_and_all_widths;
 use crate::workload::ping_pong::{Placement, Spin, contender};
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ use std::rc::Rc;
 pub const WORKLOAD: Workload = Workload {
     name: "shared",
     about: "two threads wait for and wake each other on a process-shared word",
-    patch: Some(crate::workload::Patch::Private),
+    patch: Some(crate::patch::Patch::Private),
     milliseconds: 42,
     cases,
 };

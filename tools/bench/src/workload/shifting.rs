@@ -16,15 +16,16 @@
 
 mod zipf;
 
+use crate::cpus::{allowed_cpus, run_on};
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, check};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Workload, check};
 use crate::locks::{BenchMutex, every_mutex, ours};
 use crate::ops::{Futexes, Kernel};
-use crate::run::{Settings, Workload};
+use crate::pause::{self, pause};
+use crate::settings::Settings;
 use crate::usage::Usage;
 use crate::workload::guarded::Guarded;
-use crate::workload::pause::{self, pause};
-use crate::workload::{allowed_cpus, proof, run_on};
+use crate::workload::proof;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,7 +37,7 @@ pub const WORKLOAD: Workload = Workload {
     name: "shifting",
     about: "100 mutexes under a load that changes: 1 to 64 threads, short and long sections (more \
             is better)",
-    patch: Some(crate::workload::Patch::ThroughputOptimized),
+    patch: Some(crate::patch::Patch::ThroughputOptimized),
     milliseconds: 268,
     cases,
 };
@@ -87,32 +88,25 @@ const NAP: Duration = Duration::from_micros(1);
 fn cases(settings: &Settings) -> Vec<Case> {
     let names = every_mutex!(name());
     let phase = Duration::from_millis(if settings.full { 100 } else { 20 });
-    vec![Case::new(
-        "ramp",
-        &METRICS,
-        names.len() + 2,
-        move |context| {
-            let crew = Rc::new(Crew::new(THREADS, context)?);
-            let mut all = every_mutex!(contender(&crew, phase));
-            let adaptive = <ours::Mutex<ours::Adaptive> as BenchMutex>::NAME;
-            let those = |wanted: &dyn Fn(&str) -> bool| {
-                (0..names.len())
-                    .filter(|&index| wanted(names[index]))
-                    .collect()
-            };
-            let peers = those(&|name| !name.starts_with(OURS));
-            let fixed = those(&|name| name.starts_with(OURS) && name != adaptive);
-            let best_fixed = all.len() + 1;
-            all.push(Contender::best_of("best peer of each", peers));
-            all.push(Contender::best_of("best fixed flavour of each", fixed));
-            for (contender, name) in all.iter_mut().zip(&names) {
-                if *name == adaptive {
-                    contender.baseline = best_fixed;
-                }
+    vec![Case::new("ramp", &METRICS, names.len() + 2, move |context| {
+        let crew = Rc::new(Crew::new(THREADS, context)?);
+        let mut all = every_mutex!(contender(&crew, phase));
+        let adaptive = <ours::Mutex<ours::Adaptive> as BenchMutex>::NAME;
+        let those = |wanted: &dyn Fn(&str) -> bool| {
+            (0..names.len()).filter(|&index| wanted(names[index])).collect()
+        };
+        let peers = those(&|name| !name.starts_with(OURS));
+        let fixed = those(&|name| name.starts_with(OURS) && name != adaptive);
+        let best_fixed = all.len() + 1;
+        all.push(Contender::best_of("best peer of each", peers));
+        all.push(Contender::best_of("best fixed flavour of each", fixed));
+        for (contender, name) in all.iter_mut().zip(&names) {
+            if *name == adaptive {
+                contender.baseline = best_fixed;
             }
-            Ok(all)
-        },
-    )]
+        }
+        Ok(all)
+    })]
 }
 
 /// The prefix of our contenders' names.
@@ -123,12 +117,9 @@ fn name<M: BenchMutex>() -> &'static str {
 }
 
 pub(super) fn contender<M: BenchMutex>(crew: &Rc<Crew>, phase: Duration) -> Contender {
-    let crew = crew.clone();
     let locks: Arc<[Guarded<M>]> = (0..LOCKS).map(|_| Guarded::new()).collect();
-    let provers = crew.clone();
-    let proof = move |context: &Context| proof::mutex::<M>(&provers, context);
-    proof::proved(M::NAME, proof, move |context| {
-        measure(&crew, &locks, phase, context)
+    proof::proved_by(crew, M::NAME, proof::mutex::<M>, move |crew, context| {
+        measure(crew, &locks, phase, context)
     })
 }
 
@@ -196,17 +187,8 @@ fn measure<M: BenchMutex>(
         format!("two threads held a lock at once: {counted} sections were done, {guarded} counted")
     })?;
     let mut values = vec![counted as f64 / times.iter().sum::<f64>()];
-    values.extend(
-        sections
-            .iter()
-            .zip(times)
-            .map(|(&sections, time)| sections as f64 / time),
-    );
-    Ok(Measured {
-        values,
-        operations: counted,
-        usage,
-    })
+    values.extend(sections.iter().zip(times).map(|(&sections, time)| sections as f64 / time));
+    Ok(Measured { values, operations: counted, usage })
 }
 
 fn member<M: BenchMutex>(shared: &Shared<M>, number: usize) {

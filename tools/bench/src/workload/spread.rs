@@ -18,20 +18,12 @@ impl Spread {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let squares = values.iter().map(|value| (value - mean).powi(2));
-        Self {
-            mean,
-            median: median(values),
-            deviation: (squares.sum::<f64>() / count).sqrt(),
-        }
+        Self { mean, median: median(values), deviation: (squares.sum::<f64>() / count).sqrt() }
     }
 
     /// The deviation in percent of the mean; 0 if all numbers are 0.
     pub(super) fn percent(&self) -> f64 {
-        if self.mean == 0.0 {
-            0.0
-        } else {
-            100.0 * self.deviation / self.mean
-        }
+        if self.mean == 0.0 { 0.0 } else { 100.0 * self.deviation / self.mean }
     }
 }
 

@@ -20,12 +20,12 @@
 //! nothing, so each must first show that it excludes another thread (`workload::proof`).
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Metric, check};
+use crate::harness::{Case, Contender, Context, Failure, Metric, Workload, check};
 use crate::locks::glibc::{self, ErrorChecking, Inherit, MutexKind, Once, Recursive};
 use crate::locks::pthread::{self, CLibrary, DropIn, Library};
 use crate::locks::semaphore::{BenchSemaphore, every_semaphore};
-use crate::locks::{BenchMutex, BenchRwLock, every_mutex, every_rwlock};
-use crate::run::{Settings, Workload};
+use crate::locks::{BenchMutex, BenchRwLock, every_mutex, every_rwlock, mutexes, rwlocks};
+use crate::settings::Settings;
 use crate::workload::calls::measure;
 use crate::workload::proof::{self, proved};
 use std::hint::black_box;
@@ -80,38 +80,24 @@ fn case(
 }
 
 fn cases(settings: &Settings) -> Vec<Case> {
-    let mutexes = every_mutex!(nothing()).len();
-    let rwlocks = every_rwlock!(nothing()).len();
+    let mutexes = mutexes();
+    let rwlocks = rwlocks();
     let semaphores = every_semaphore!(nothing()).len();
     let libraries = 1 + usize::from(pthread::is_loaded());
     let mut cases = vec![
-        case("mutex", mutexes, |prover| {
-            every_mutex!(mutex(prover, Section::Empty))
-        }),
+        case("mutex", mutexes, |prover| every_mutex!(mutex(prover, Section::Empty))),
         of_kind::<Recursive>("mutex, recursive", libraries),
         of_kind::<ErrorChecking>("mutex, error-checking", libraries),
         of_kind::<Inherit>("mutex, priority-inheriting", libraries),
-        case("trylock, taken", mutexes, |prover| {
-            every_mutex!(failing_trylock(prover))
-        }),
-        case("rwlock, reading", rwlocks, |prover| {
-            every_rwlock!(reader(prover, Section::Empty))
-        }),
-        case("rwlock, writing", rwlocks, |prover| {
-            every_rwlock!(writer(prover, Section::Empty))
-        }),
-        case("semaphore", semaphores, |prover| {
-            every_semaphore!(semaphore(prover, Section::Empty))
-        }),
-        case("once", libraries, |_| {
-            every_library(once::<CLibrary>, once::<DropIn>)
-        }),
+        case("trylock, taken", mutexes, |prover| every_mutex!(failing_trylock(prover))),
+        case("rwlock, reading", rwlocks, |prover| every_rwlock!(reader(prover, Section::Empty))),
+        case("rwlock, writing", rwlocks, |prover| every_rwlock!(writer(prover, Section::Empty))),
+        case("semaphore", semaphores, |prover| every_semaphore!(semaphore(prover, Section::Empty))),
+        case("once", libraries, |_| every_library(once::<CLibrary>, once::<DropIn>)),
     ];
     if settings.full {
         cases.extend([
-            case("filler, locked", mutexes, |prover| {
-                every_mutex!(mutex(prover, Section::Filler))
-            }),
+            case("filler, locked", mutexes, |prover| every_mutex!(mutex(prover, Section::Filler))),
             case("filler, locked for reading", rwlocks, |prover| {
                 every_rwlock!(reader(prover, Section::Filler))
             }),
@@ -153,18 +139,9 @@ fn nothing<L>() {}
 
 fn once<L: Library>() -> Contender {
     let proof = |_: &Context| {
-        check(Once::<L>::is_one(), || {
-            "the once function did not run exactly once".to_owned()
-        })
+        check(Once::<L>::is_one(), || "the once function did not run exactly once".to_owned())
     };
-    contender(
-        library::<L>(),
-        Once::<L>::done(),
-        Section::Empty,
-        proof,
-        |once| once.ask(),
-        |_| (),
-    )
+    contender(library::<L>(), Once::<L>::done(), Section::Empty, proof, |once| once.ask(), |_| ())
 }
 
 pub(super) fn mutex<M: BenchMutex>(prover: &Prover, section: Section) -> Contender {
@@ -201,9 +178,7 @@ pub(super) fn failing_trylock<M: BenchMutex>(prover: &Prover) -> Contender {
             }
             // SAFETY: locked above; it stays borrowed, so it does not move.
             unsafe { lock.unlock() };
-            check(taken == 0, || {
-                format!("a locked mutex was taken {taken} times")
-            })
+            check(taken == 0, || format!("a locked mutex was taken {taken} times"))
         })
     })
 }
@@ -281,16 +256,12 @@ fn contender<L: 'static>(
 mod tests {
     use super::*;
     use crate::harness::run_case;
-    use crate::watchdog;
+    use waitword_testkit::watch;
 
     #[test]
     fn every_case_has_a_figure_for_every_lock() {
-        let _guard = watchdog::guard("uncontended");
-        let settings = Settings {
-            rounds: 1,
-            full: true,
-            ..Settings::default()
-        };
+        let _guard = watch();
+        let settings = Settings { rounds: 1, full: true, ..Settings::default() };
         let context = Context::new(settings.clone(), std::sync::Arc::default());
         for case in cases(&settings) {
             let count = case.contenders;
@@ -308,10 +279,7 @@ mod tests {
     #[test]
     fn fillers_are_for_the_full_run_and_judged_by_no_bar_of_the_empty_section() {
         let names = |full| -> Vec<String> {
-            let settings = Settings {
-                full,
-                ..Settings::default()
-            };
+            let settings = Settings { full, ..Settings::default() };
             cases(&settings).into_iter().map(|case| case.name).collect()
         };
         let fillers = |names: &[String]| {

@@ -11,14 +11,16 @@
 //! nothing here. *system calls*: made by the waking thread, counted with a separate herd.
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Workload};
 use crate::ops::{Called, Futexes, Parked};
-use crate::run::{Settings, Workload};
+use crate::settings::Settings;
 use crate::stats::median;
 use crate::syscall_count;
 use crate::usage::Usage;
+use crate::workload::futexes::{KERNEL, OURS, OURS_WIDE};
 use crate::workload::herd::{Herd, repetitions};
-use crate::workload::{KERNEL, OURS, OURS_WIDE, Spacing, Words, nanoseconds};
+use crate::workload::timing::nanoseconds;
+use crate::workload::words::{Spacing, Words};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,7 +29,7 @@ use std::time::Instant;
 pub const WORKLOAD: Workload = Workload {
     name: "wake",
     about: "t threads asleep on one word, woken one at a time or all at once",
-    patch: Some(crate::workload::Patch::Private),
+    patch: Some(crate::patch::Patch::Private),
     milliseconds: 131,
     cases,
 };
@@ -90,11 +92,7 @@ fn measure<F: Futexes>(
     let (woken, made) = syscall_count::count(|| wake_all(futex, &words[0], size, at_once));
     herd.finish(woken, context)?;
     Ok(Measured {
-        values: vec![
-            median(&calls),
-            median(&all_run),
-            made.map_or(f64::NAN, |made| made as f64),
-        ],
+        values: vec![median(&calls), median(&all_run), made.map_or(f64::NAN, |made| made as f64)],
         operations: (size * calls.len()) as u64,
         usage,
     })

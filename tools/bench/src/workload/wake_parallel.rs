@@ -9,14 +9,16 @@
 //! until the last of the woken threads has run.
 
 use crate::crew::Crew;
-use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
+use crate::harness::{Case, Contender, Context, Failure, Measured, Metric, Workload};
 use crate::ops::Futexes;
-use crate::run::{Settings, Workload};
+use crate::settings::Settings;
 use crate::stats::median;
 use crate::usage::Usage;
+use crate::workload::futexes::{KERNEL, OURS};
 use crate::workload::herd::{Herd, repetitions};
+use crate::workload::timing::nanoseconds;
 use crate::workload::wake::ALL_RUN;
-use crate::workload::{KERNEL, OURS, Spacing, Words, nanoseconds};
+use crate::workload::words::{Spacing, Words};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
@@ -26,7 +28,7 @@ use std::time::Instant;
 pub const WORKLOAD: Workload = Workload {
     name: "wake-parallel",
     about: "t threads asleep on one word, woken by w wakers, t/w each",
-    patch: Some(crate::workload::Patch::Private),
+    patch: Some(crate::patch::Patch::Private),
     milliseconds: 110,
     cases,
 };
@@ -45,10 +47,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
             cases.push(Case::new(name, &[PER_WAKER, ALL_RUN], 2, move |context| {
                 let sleepers = Rc::new(Crew::new(threads, context)?);
                 let wakers = Rc::new(Crew::new(wakers, context)?);
-                Ok(vec![
-                    contender(KERNEL, &sleepers, &wakers),
-                    contender(OURS, &sleepers, &wakers),
-                ])
+                Ok(vec![contender(KERNEL, &sleepers, &wakers), contender(OURS, &sleepers, &wakers)])
             }));
         }
     }

@@ -44,11 +44,7 @@ impl<W: BenchWord> Words<W> {
             Spacing::Apart => 128,
         };
         let bytes = (count * stride).max(1);
-        let flags = if private {
-            MapFlags::PRIVATE
-        } else {
-            MapFlags::SHARED
-        };
+        let flags = if private { MapFlags::PRIVATE } else { MapFlags::SHARED };
         // SAFETY: a new anonymous mapping, at an address that the kernel chooses.
         let base = unsafe {
             mmap_anonymous(

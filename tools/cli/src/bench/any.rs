@@ -1,7 +1,8 @@
 //! `waitword bench any`: arguments, progress, tables.
 
-use super::{STOPPED, stop_on_signals, tables};
+use super::tables;
 use crate::out_file::OutFile;
+use crate::stop::{STOPPED, stop_on_signals};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -178,10 +179,7 @@ pub(super) fn a_few(context: &Context) -> Result<(AnyReport, Option<Failure>), S
 }
 
 fn usual_contenders(flavours: bool) -> Vec<Contender> {
-    Contender::ALL
-        .into_iter()
-        .filter(|who| flavours || !who.is_flavour())
-        .collect()
+    Contender::ALL.into_iter().filter(|who| flavours || !who.is_flavour()).collect()
 }
 
 fn replay_cell(id: CellId, args: &Args) -> Result<ExitCode, String> {

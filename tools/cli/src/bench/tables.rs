@@ -9,41 +9,15 @@ mod wide;
 pub(crate) use compare::comparison;
 pub(crate) use glance::glance;
 
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
+use crate::cells::{ratio, table};
+use comfy_table::{ColumnConstraint, Table};
 use waitword_bench::bars::{BarReport, Verdict, counted};
 use waitword_bench::locks::marked;
 use waitword_bench::report::{
     CaseReport, MetricReport, MissingPeer, Report, VariantReport, WorkloadReport,
 };
-use waitword_bench::stats::{ROUNDS_TO_TELL, Ratio, Verdict as Told};
+use waitword_bench::stats::{ROUNDS_TO_TELL, Verdict as Told};
 use waitword_report::{figure, how_sure, interval, range};
-
-/// A ratio with its verdict, its interval, and the range of the rounds. A question mark means too
-/// few rounds for a verdict.
-fn ratio(ratio: &Ratio) -> [String; 3] {
-    let median = figure(ratio.summary.median);
-    let told = match ratio.verdict {
-        Told::Same => median + " same",
-        Told::Undecided => median + " undecided",
-        Told::Less | Told::More => median,
-        Told::TooFewRounds => median + "?",
-    };
-    [told, interval(ratio.interval), range(ratio.summary)]
-}
-
-fn table(header: &[&str], first_number: usize, numbers: usize) -> Table {
-    let mut table = Table::new();
-    table
-        .load_style(presets::ASCII_MARKDOWN)
-        .set_content_arrangement(ContentArrangement::Disabled)
-        .set_header(header.to_vec());
-    for column in first_number..first_number + numbers {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
-}
 
 /// The tables of all cases of a workload.
 pub(super) fn workload(report: &WorkloadReport) -> String {
@@ -53,10 +27,8 @@ pub(super) fn workload(report: &WorkloadReport) -> String {
         return text + &notes(report);
     }
     let metrics = |case: &CaseReport| case.variants.first().map_or(0, |first| first.metrics.len());
-    let (many, few): (Vec<_>, Vec<_>) = report
-        .cases
-        .iter()
-        .partition(|case| metrics(case) >= wide::MANY);
+    let (many, few): (Vec<_>, Vec<_>) =
+        report.cases.iter().partition(|case| metrics(case) >= wide::MANY);
     for case in many {
         text += &wide::case(case);
     }
@@ -97,10 +69,8 @@ fn notes(report: &WorkloadReport) -> String {
     let mut text = String::new();
     for case in &report.cases {
         if case.disturbed > 0 || case.repeated > 0 {
-            text += &format!(
-                "{}: {} rounds discarded because of other load",
-                case.name, case.repeated
-            );
+            text +=
+                &format!("{}: {} rounds discarded because of other load", case.name, case.repeated);
             if case.disturbed > 0 {
                 text += &format!("; {} kept on request despite other load", case.disturbed);
             }
@@ -120,14 +90,9 @@ fn notes(report: &WorkloadReport) -> String {
 }
 
 fn add_case(table: &mut Table, case: &CaseReport) {
-    let metrics = case
-        .variants
-        .first()
-        .map_or(0, |variant| variant.metrics.len());
-    let star = |variant: &VariantReport| VariantReport {
-        name: marked(&variant.name),
-        ..variant.clone()
-    };
+    let metrics = case.variants.first().map_or(0, |variant| variant.metrics.len());
+    let star =
+        |variant: &VariantReport| VariantReport { name: marked(&variant.name), ..variant.clone() };
     let mut name = case.name.as_str();
     for number in 0..metrics {
         for variant in &case.variants {
@@ -173,9 +138,7 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
         return String::new();
     }
     let mut text = String::from("\n## Goals, worst case first\n");
-    let header = [
-        "goal", "limit", "median", "interval", "", "worst of", "where",
-    ];
+    let header = ["goal", "limit", "median", "interval", "", "worst of", "where"];
     let mut table = table(&header, 1, 3);
     let measured = |bar: &&BarReport| bar.verdict != Verdict::NotMeasured;
     for bar in bars.iter().filter(measured) {
@@ -194,11 +157,7 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
                 break;
             }
             let [limit, verdict, count] = if number == 0 {
-                [
-                    limit.clone(),
-                    verdict.to_owned(),
-                    bar.cells.len().to_string(),
-                ]
+                [limit.clone(), verdict.to_owned(), bar.cells.len().to_string()]
             } else {
                 Default::default()
             };
@@ -228,9 +187,7 @@ pub(super) fn bars(bars: &[BarReport]) -> String {
 pub(super) fn twins(report: &Report) -> String {
     let cases = report.workloads.iter().flat_map(|workload| &workload.cases);
     let variants = cases.flat_map(|case| &case.variants);
-    let ratios = variants
-        .flat_map(|variant| &variant.metrics)
-        .filter_map(|metric| metric.ratio);
+    let ratios = variants.flat_map(|variant| &variant.metrics).filter_map(|metric| metric.ratio);
     let verdicts: Vec<Told> = ratios.map(|ratio| ratio.verdict).collect();
     let is_other = |told: &&Told| matches!(told, Told::Less | Told::More);
     let other = verdicts.iter().filter(is_other).count();
@@ -291,16 +248,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ratio_that_may_be_1_is_same_and_one_of_few_rounds_is_in_question() {
-        let of = |values: &[f64]| ratio(&Ratio::of(values, &vec![1.0; values.len()]).unwrap());
-        let values = [0.9, 0.95, 0.96, 0.97, 0.98, 0.99, 1.01];
-        assert_eq!(of(&values), ["0.970 undecided", "0.900–1.01", "0.900–1.01"]);
-        assert_eq!(of(&[0.99; 7])[0], "0.990 same");
-        assert_eq!(of(&values[..6]), ["0.965", "0.900–0.990", "0.900–0.990"]);
-        assert_eq!(of(&values[..3]), ["0.950?", "", "0.900–0.960"]);
-    }
-
-    #[test]
     fn a_missing_peer_is_named_with_the_command_that_brings_it() {
         let peer = MissingPeer {
             name: "nsync".to_owned(),
@@ -318,11 +265,7 @@ mod tests {
         use waitword_bench::stats::Summary;
         let cell = |label: &str, median, verdict| CellReport {
             label: label.to_owned(),
-            figure: Summary {
-                median,
-                min: median,
-                max: median,
-            },
+            figure: Summary { median, min: median, max: median },
             interval: None,
             verdict,
         };
@@ -339,9 +282,6 @@ mod tests {
         };
         let text = bars(&[bar]);
         assert!(text.contains("NOT MET") && text.contains("worst") && text.contains("bad"));
-        assert!(
-            !text.contains("good") && text.contains("1 not met"),
-            "{text}"
-        );
+        assert!(!text.contains("good") && text.contains("1 not met"), "{text}");
     }
 }

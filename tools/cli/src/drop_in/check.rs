@@ -1,7 +1,7 @@
 //! `waitword run --check`: which futex calls of a program the drop-in will see, and which it will
 //! not.
 
-use super::{CANNOT_RUN, program};
+use super::program::{self, CANNOT_RUN};
 use anyhow::{Context as _, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -78,10 +78,7 @@ fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
         .output()
         .context("cannot run the dynamic loader to list the libraries")?;
     if !output.status.success() {
-        bail!(
-            "the dynamic loader: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        bail!("the dynamic loader: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     // `  libm.so.6 => /lib/libm.so.6 (0x00007f...)`, or the path alone.
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

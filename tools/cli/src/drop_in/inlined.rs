@@ -148,10 +148,7 @@ fn is_kept_by_functions(register: &Register) -> bool {
 
 /// Whether the instruction only reads its first operand.
 fn is_comparison(instruction: &Instruction) -> bool {
-    matches!(
-        instruction.mnemonic(),
-        Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push
-    )
+    matches!(instruction.mnemonic(), Mnemonic::Cmp | Mnemonic::Test | Mnemonic::Push)
 }
 
 #[cfg(test)]
@@ -165,9 +162,7 @@ mod tests {
     #[test]
     fn a_constant_that_reaches_a_syscall_instruction_is_a_call() {
         // mov eax, 202; xor r10d, r10d; cmp eax, 1; syscall
-        let futex = [
-            0xb8, 202, 0, 0, 0, 0x45, 0x31, 0xd2, 0x83, 0xf8, 1, 0x0f, 5, 0xc3,
-        ];
+        let futex = [0xb8, 202, 0, 0, 0, 0x45, 0x31, 0xd2, 0x83, 0xf8, 1, 0x0f, 5, 0xc3];
         assert_eq!(calls_in(&futex, 0x1000), 1);
         // mov eax, 449; syscall, twice
         let waitv = [0xb8, 0xc1, 1, 0, 0, 0x0f, 5];
@@ -179,9 +174,7 @@ mod tests {
         let long = [0x48, 0xc7, 0xc0, 202, 0, 0, 0, 0x0f, 5];
         assert_eq!(calls_in(&long, 0x1000), 1);
         // mov ebp, 202; call; mov eax, ebp; syscall; mov eax, ebp; syscall
-        let kept = [
-            0xbd, 202, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x89, 0xe8, 0x0f, 5, 0x89, 0xe8, 0x0f, 5,
-        ];
+        let kept = [0xbd, 202, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x89, 0xe8, 0x0f, 5, 0x89, 0xe8, 0x0f, 5];
         assert_eq!(calls_in(&kept, 0x1000), 2);
     }
 

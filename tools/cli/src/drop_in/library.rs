@@ -61,15 +61,8 @@ fn put_into(directory: &Path, name: &str) -> Result<PathBuf> {
     if directory.as_os_str().to_string_lossy().contains([':', ' ']) {
         bail!("LD_PRELOAD cannot name a path with a colon or a space");
     }
-    let mode = if directory == Path::new(FOR_ALL) {
-        0o755
-    } else {
-        0o700
-    };
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(mode)
-        .create(directory)?;
+    let mode = if directory == Path::new(FOR_ALL) { 0o755 } else { 0o700 };
+    fs::DirBuilder::new().recursive(true).mode(mode).create(directory)?;
     only_the_caller_may_write(directory)?;
     let path = directory.join(name);
     if is_there(&path) {

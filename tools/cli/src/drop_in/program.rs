@@ -14,6 +14,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+/// Exit statuses, as in a shell: the program cannot be run; it was not found.
+pub(super) const CANNOT_RUN: u8 = 126;
+pub(super) const NOT_FOUND: u8 = 127;
+
 /// A script's interpreter may itself be a script. The kernel follows at most this many.
 const MOST_SCRIPTS: usize = 5;
 
@@ -24,9 +28,7 @@ pub(crate) fn find(name: &OsStr) -> Option<PathBuf> {
         return path.exists().then_some(path);
     }
     let path = env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    env::split_paths(&path)
-        .map(|directory| directory.join(name))
-        .find(|path| is_executable(path))
+    env::split_paths(&path).map(|directory| directory.join(name)).find(|path| is_executable(path))
 }
 
 fn is_executable(path: &Path) -> bool {
@@ -81,12 +83,7 @@ fn has_capabilities(path: &Path) -> bool {
     };
     // SAFETY: two strings; nothing is written, since the size is 0.
     let size = unsafe {
-        libc::getxattr(
-            path.as_ptr(),
-            c"security.capability".as_ptr(),
-            core::ptr::null_mut(),
-            0,
-        )
+        libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), core::ptr::null_mut(), 0)
     };
     size > 0
 }
@@ -102,11 +99,8 @@ fn script_interpreter(path: &Path) -> Result<Option<PathBuf>> {
         return Ok(None);
     };
     let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let name = line
-        .trim_ascii()
-        .split(|byte| byte.is_ascii_whitespace())
-        .next()
-        .unwrap_or_default();
+    let name =
+        line.trim_ascii().split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default();
     Ok(Some(PathBuf::from(OsStr::from_bytes(name))))
 }
 
@@ -116,12 +110,8 @@ fn is_dynamic(path: &Path) -> Result<()> {
     if data.read_bytes_at(0, 4).unwrap_or_default() != elf::ELFMAG {
         bail!("neither an ELF program nor a script");
     }
-    let other_machine = || {
-        format!(
-            "not a program for this machine ({}, 64 bits)",
-            env::consts::ARCH
-        )
-    };
+    let other_machine =
+        || format!("not a program for this machine ({}, 64 bits)", env::consts::ARCH);
     let header =
         elf::FileHeader64::<object::Endianness>::parse(&data).with_context(other_machine)?;
     let endian = header.endian()?;
@@ -161,6 +151,5 @@ fn is_watched_by_thread_sanitizer(data: &ReadCache<fs::File>) -> bool {
     let Ok(file) = ElfFile64::<object::Endianness, _>::parse(data) else {
         return false;
     };
-    file.dynamic_symbols()
-        .any(|symbol| symbol.name_bytes() == Ok(b"__tsan_init"))
+    file.dynamic_symbols().any(|symbol| symbol.name_bytes() == Ok(b"__tsan_init"))
 }

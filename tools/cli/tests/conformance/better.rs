@@ -36,9 +36,7 @@ impl Better {
         let mut wrong = Vec::new();
         let answers: BTreeSet<_> = plain.answers.keys().chain(ours.answers.keys()).collect();
         let listed = |answer: &str| {
-            self.0
-                .iter()
-                .find(|entry| entry.program == program && entry.answer == answer)
+            self.0.iter().find(|entry| entry.program == program && entry.answer == answer)
         };
         let said = |report: &Report, answer: &str| {
             let nothing = || "nothing".to_owned();
@@ -79,9 +77,8 @@ impl Entry {
             panic!("better.txt: not five fields: {line}");
         };
         assert!(!reason.is_empty(), "better.txt: no reason: {line}");
-        let (program, answer) = name
-            .split_once(' ')
-            .unwrap_or_else(|| panic!("better.txt: no case: {line}"));
+        let (program, answer) =
+            name.split_once(' ').unwrap_or_else(|| panic!("better.txt: no case: {line}"));
         Self {
             program: program.to_owned(),
             answer: answer.trim().to_owned(),

@@ -18,11 +18,7 @@ fn every_function_may_be_the_first_in_such_a_thread() {
     for (way, linked, variables) in [
         ("preloaded", LinkedWithDropIn::Nothing, &[][..]),
         ("linked", LinkedWithDropIn::Program, &[]),
-        (
-            "loaded",
-            LinkedWithDropIn::Plugin,
-            &[("CONFORMANCE_DEEPBIND", "1")],
-        ),
+        ("loaded", LinkedWithDropIn::Plugin, &[("CONFORMANCE_DEEPBIND", "1")]),
     ] {
         let program = program()
             .linked_with_drop_in(linked)
@@ -49,10 +45,8 @@ fn every_exported_function_has_a_case() {
     let library = std::fs::read(drop_in()).unwrap();
     let library = object::File::parse(&*library).unwrap();
     let exports = library.exports().unwrap();
-    let exported: BTreeSet<_> = exports
-        .iter()
-        .map(|export| String::from_utf8_lossy(export.name()).into_owned())
-        .collect();
+    let exported: BTreeSet<_> =
+        exports.iter().map(|export| String::from_utf8_lossy(export.name()).into_owned()).collect();
     let tried: BTreeSet<_> = program()
         .build()
         .cases()

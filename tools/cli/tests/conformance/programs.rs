@@ -1,23 +1,19 @@
 //! Builds and runs the suite's programs.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::io::Read as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::process::Command;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tempfile::TempDir;
+use waitword_testkit::command::output_within;
 
 /// A program ends its own hanging cases after a minute at the latest, unless configured otherwise.
 const PATIENCE: Duration = Duration::from_secs(1500);
 
 /// The directory of the sources.
-const SOURCES: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../crates/waitword-pthread/conformance"
-);
+const SOURCES: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/waitword-pthread/conformance");
 
 /// A program of the suite.
 pub(crate) struct Program {
@@ -57,7 +53,7 @@ pub(crate) struct Built<'a> {
     program: &'a Program,
     path: PathBuf,
     /// The program's directory, which is removed with this value.
-    _directory: Directory,
+    _directory: TempDir,
 }
 
 /// A program's output and the names of its cases.
@@ -120,12 +116,8 @@ impl Program {
 
     /// Builds the program in a directory of its own.
     pub(crate) fn build(&self) -> Built<'_> {
-        let directory = Directory::new(self.name);
-        Built {
-            program: self,
-            path: self.build_in(&directory.path),
-            _directory: directory,
-        }
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        Built { program: self, path: self.build_in(directory.path()), _directory: directory }
     }
 
     fn build_in(&self, directory: &Path) -> PathBuf {
@@ -168,10 +160,7 @@ impl Program {
 impl Built<'_> {
     /// The names of its cases.
     pub(crate) fn cases(&self) -> Vec<String> {
-        let list = output_of(
-            Command::new(&self.path).arg("--list"),
-            Duration::from_secs(10),
-        );
+        let list = output_of(Command::new(&self.path).arg("--list"), Duration::from_secs(10));
         list.0.lines().map(str::to_owned).collect()
     }
 
@@ -203,11 +192,7 @@ impl Built<'_> {
         let turn = || ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let _turn = self.program.has_real_time_threads.then(turn);
         let (stdout, stderr) = output_of(&mut command, PATIENCE);
-        Output {
-            cases: self.cases(),
-            stdout,
-            stderr,
-        }
+        Output { cases: self.cases(), stdout, stderr }
     }
 }
 
@@ -237,69 +222,13 @@ fn compile(source: &str, arguments: &[impl AsRef<OsStr>], into: &Path) {
         .output()
         .unwrap_or_else(|error| panic!("{compiler} cannot be started: {error}"));
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "{source} does not compile:\n{errors}"
-    );
+    assert!(output.status.success(), "{source} does not compile:\n{errors}");
 }
 
 /// Runs a command and returns its output. If it does not end, kills it with all its children and
 /// fails.
 fn output_of(command: &mut Command, patience: Duration) -> (String, String) {
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0)
-        .spawn()
-        .unwrap();
-    let mut streams = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
-    let stderr = std::thread::spawn(move || {
-        let mut text = String::new();
-        streams.1.read_to_string(&mut text).unwrap();
-        text
-    });
-    let stdout = std::thread::spawn(move || {
-        let mut text = String::new();
-        streams.0.read_to_string(&mut text).unwrap();
-        text
-    });
-    let started = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        if started.elapsed() > patience {
-            let group = i32::try_from(child.id()).expect("a process's number");
-            // SAFETY: the group belongs to a child that has not been waited for, so its number has
-            // not been reused.
-            unsafe { libc::kill(-group, libc::SIGKILL) };
-            child.wait().unwrap();
-            panic!("{command:?} does not end");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    (stdout.join().unwrap(), stderr.join().unwrap())
-}
-
-/// A directory for one run.
-struct Directory {
-    path: PathBuf,
-}
-
-impl Directory {
-    fn new(name: &str) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Relaxed);
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
-            "conformance-{}-{number}-{name}",
-            std::process::id()
-        ));
-        fs::create_dir_all(&path).unwrap();
-        Self { path }
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // If this fails, the files remain in the build directory.
-        let _ = fs::remove_dir_all(&self.path);
-    }
+    let output = output_within(patience, command, |_| ());
+    let [stdout, stderr] = [output.stdout, output.stderr].map(String::from_utf8);
+    (stdout.unwrap(), stderr.unwrap())
 }

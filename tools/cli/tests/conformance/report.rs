@@ -90,24 +90,16 @@ impl Report {
             End::Ok | End::Skipped => None,
         });
         let silent = self.silent.iter().map(|case| {
-            format!(
-                "{how}: {case}: ended, and said nothing{}",
-                indented(&self.stderr)
-            )
+            format!("{how}: {case}: ended, and said nothing{}", indented(&self.stderr))
         });
         failed.chain(silent).collect()
     }
 
     /// The runner's output about the threads of a case that hung.
     fn threads_of(&self, case: &str) -> String {
-        let from = self
-            .stderr
-            .lines()
-            .skip_while(|line| *line != format!("{case} hangs; its threads:"));
-        let threads: Vec<_> = from
-            .skip(1)
-            .take_while(|line| line.starts_with("  "))
-            .collect();
+        let from =
+            self.stderr.lines().skip_while(|line| *line != format!("{case} hangs; its threads:"));
+        let threads: Vec<_> = from.skip(1).take_while(|line| line.starts_with("  ")).collect();
         indented(&threads.join("\n"))
     }
 }

@@ -147,7 +147,8 @@ static void *plays(void *number)
             struct timespec until;
             clock_gettime(CLOCK_MONOTONIC, &until);
             until.tv_sec += 1;
-            int answer = pthread_cond_clockwait(&game.changed, &game.mutex, CLOCK_MONOTONIC, &until);
+            int answer =
+                pthread_cond_clockwait(&game.changed, &game.mutex, CLOCK_MONOTONIC, &until);
             if (answer != 0 && answer != ETIMEDOUT)
                 MUST(answer);
         }
@@ -158,7 +159,8 @@ static void *plays(void *number)
 
 static void make_shared(void)
 {
-    const int types[MUTEXES] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
+    const int types[MUTEXES] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+                                PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
     pthread_mutexattr_t mutex;
     pthread_rwlockattr_t rwlock;
     pthread_condattr_t cond;
@@ -171,7 +173,9 @@ static void make_shared(void)
     MUST(pthread_rwlockattr_init(&rwlock));
     MUST(pthread_rwlockattr_setpshared(&rwlock, PTHREAD_PROCESS_SHARED));
     for (int number = 0; number < RWLOCKS; number++) {
-        MUST(pthread_rwlockattr_setkind_np(&rwlock, number ? PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP : PTHREAD_RWLOCK_PREFER_READER_NP));
+        MUST(pthread_rwlockattr_setkind_np(&rwlock,
+                                           number ? PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP
+                                                  : PTHREAD_RWLOCK_PREFER_READER_NP));
         MUST(pthread_rwlock_init(&scribbled->rwlocks[number].rwlock, &rwlock));
     }
     MUST(pthread_condattr_init(&cond));
@@ -209,7 +213,8 @@ int main(int count, char **arguments)
     for (int number = 0; number < THREADS; number++)
         MUST(pthread_join(threads[number], NULL));
     if (game.turns != game.taken[0] + game.taken[1] || game.turns < 100) {
-        fprintf(stderr, "%ju turns were counted, %ju and %ju taken\n", (uintmax_t)game.turns, (uintmax_t)game.taken[0], (uintmax_t)game.taken[1]);
+        fprintf(stderr, "%ju turns were counted, %ju and %ju taken\n", (uintmax_t)game.turns,
+                (uintmax_t)game.taken[0], (uintmax_t)game.taken[1]);
         return 1;
     }
     printf("%ju turns\n", (uintmax_t)game.turns);

@@ -29,9 +29,7 @@ pub(crate) fn file_of(name: &str) -> String {
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         assert_ne!(libc::dladdr(address(name), &raw mut info), 0);
-        CStr::from_ptr(info.dli_fname)
-            .to_string_lossy()
-            .into_owned()
+        CStr::from_ptr(info.dli_fname).to_string_lossy().into_owned()
     }
 }
 

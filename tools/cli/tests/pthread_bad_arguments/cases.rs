@@ -28,15 +28,8 @@ const UNKNOWN_CLOCKS: [i64; 8] = [-1, 2, 3, 4, 7, 11, 12, i32::MAX as i64];
 /// Valid types are 0 to 3.
 const TYPES: [i64; 7] = [1, 2, 3, 4, 7, -1, i32::MIN as i64];
 const SHARED: [i64; 4] = [1, 2, -1, i32::MIN as i64];
-const COUNTS: [i64; 7] = [
-    0,
-    2,
-    -1,
-    i32::MAX as i64 - 1,
-    i32::MAX as i64,
-    i32::MAX as i64 + 1,
-    1 << 32,
-];
+const COUNTS: [i64; 7] =
+    [0, 2, -1, i32::MAX as i64 - 1, i32::MAX as i64, i32::MAX as i64 + 1, 1 << 32];
 /// Invalid times.
 const NO_TIMES: [Value; 8] = [
     Value::Null,
@@ -58,20 +51,8 @@ const PAST_TIMES: [Value; 5] = [
 const FAR: Value = Value::Time(i64::MAX, 999_999_999);
 /// First words of attributes. Each bit that means something to glibc is in one of them; others mean
 /// nothing.
-const WORDS: [u32; 12] = [
-    1,
-    2,
-    3,
-    4,
-    7,
-    0x0006_3000,
-    1 << 28,
-    2 << 28,
-    3 << 28,
-    1 << 30,
-    1 << 31,
-    1 << 30 | 2 << 28,
-];
+const WORDS: [u32; 12] =
+    [1, 2, 3, 4, 7, 0x0006_3000, 1 << 28, 2 << 28, 3 << 28, 1 << 30, 1 << 31, 1 << 30 | 2 << 28];
 /// How many objects of random bytes each function gets. Functions that may rightly wait forever get
 /// fewer.
 const CHANCES: u64 = 10;
@@ -126,12 +107,7 @@ impl Tried<'_> {
     fn add(&mut self, mut arguments: Vec<Value>, index: usize, value: Value, is_compared: bool) {
         arguments[index] = value;
         let may_wait = self.function.waits || arguments.contains(&FAR);
-        self.cases.push(Case {
-            function: self.function,
-            arguments,
-            is_compared,
-            may_wait,
-        });
+        self.cases.push(Case { function: self.function, arguments, is_compared, may_wait });
     }
 
     fn compared(&mut self, index: usize, value: Value) {
@@ -207,11 +183,7 @@ impl Tried<'_> {
             self.survived(index, bytes(Bytes::Zeros));
         }
         self.survived(index, bytes(Bytes::Ones));
-        let chances = if self.function.waits {
-            CHANCES_TO_WAIT
-        } else {
-            CHANCES
-        };
+        let chances = if self.function.waits { CHANCES_TO_WAIT } else { CHANCES };
         for seed in 0..chances {
             self.survived(index, bytes(Bytes::Chance(seed)));
         }

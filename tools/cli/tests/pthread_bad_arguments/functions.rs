@@ -57,21 +57,11 @@ const fn function(
     name: &'static str,
     parameters: &'static [Parameter],
 ) -> Function {
-    Function {
-        name,
-        parameters,
-        answers,
-        waits: false,
-    }
+    Function { name, parameters, answers, waits: false }
 }
 
 const fn waits(answers: Answers, name: &'static str, parameters: &'static [Parameter]) -> Function {
-    Function {
-        name,
-        parameters,
-        answers,
-        waits: true,
-    }
+    Function { name, parameters, answers, waits: true }
 }
 
 const MUTEX: &[Parameter] = &[Object(Mutex)];
@@ -94,27 +84,15 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     function(Number, "pthread_mutex_trylock", MUTEX),
     function(Number, "pthread_mutex_unlock", MUTEX),
     function(Number, "pthread_mutex_timedlock", &[Object(Mutex), Time]),
-    function(
-        Number,
-        "pthread_mutex_clocklock",
-        &[Object(Mutex), Clock, Time],
-    ),
+    function(Number, "pthread_mutex_clocklock", &[Object(Mutex), Clock, Time]),
     function(Number, "pthread_cond_init", &[New(Cond), Attributes(4)]),
     // glibc's waits for waiters.
     waits(Number, "pthread_cond_destroy", COND),
     function(Number, "pthread_cond_signal", COND),
     function(Number, "pthread_cond_broadcast", COND),
     waits(Number, "pthread_cond_wait", &[Object(Cond), Object(Mutex)]),
-    function(
-        Number,
-        "pthread_cond_timedwait",
-        &[Object(Cond), Object(Mutex), Time],
-    ),
-    function(
-        Number,
-        "pthread_cond_clockwait",
-        &[Object(Cond), Object(Mutex), Clock, Time],
-    ),
+    function(Number, "pthread_cond_timedwait", &[Object(Cond), Object(Mutex), Time]),
+    function(Number, "pthread_cond_clockwait", &[Object(Cond), Object(Mutex), Clock, Time]),
     function(Number, "pthread_rwlock_init", NEW_RWLOCK),
     function(Number, "pthread_rwlock_destroy", RWLOCK),
     waits(Number, "pthread_rwlock_rdlock", RWLOCK),
@@ -134,11 +112,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     function(Errno, "sem_timedwait", &[Object(Sem), Time]),
     function(Errno, "sem_clockwait", &[Object(Sem), Clock, Time]),
     function(Errno, "sem_getvalue", &[Object(Sem), Into]),
-    function(
-        Number,
-        "pthread_barrier_init",
-        &[New(Barrier), Attributes(4), Count],
-    ),
+    function(Number, "pthread_barrier_init", &[New(Barrier), Attributes(4), Count]),
     // glibc's waits for threads that are leaving the barrier.
     waits(Number, "pthread_barrier_destroy", &[Object(Barrier)]),
     waits(Number, "pthread_barrier_wait", &[Object(Barrier)]),
@@ -149,6 +123,9 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     function(Number, "pthread_spin_unlock", SPIN),
     waits(Number, "pthread_once", ONCE),
     function(Number, "pthread_cancel", &[Thread]),
+    waits(Number, "pthread_join", &[Thread, Into]),
+    waits(Number, "pthread_timedjoin_np", &[Thread, Into, Time]),
+    waits(Number, "pthread_clockjoin_np", &[Thread, Into, Clock, Time]),
     function(C11, "mtx_init", &[New(Mutex), Type]),
     function(Nothing, "mtx_destroy", MUTEX),
     waits(C11, "mtx_lock", MUTEX),
@@ -177,7 +154,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     waits(Number, "__pthread_once", ONCE),
 ];
 
-/// `tests/raw_futex` and `crates/waitword/tests/fuzz.rs` try `syscall`, with wrong arguments, too.
+/// `tests/raw_futex` and `crates/waitword/tests/fuzz` try `syscall`, with wrong arguments, too.
 /// The remaining functions pass their arguments to the C library unchanged, and most of them do not
 /// return (`conformance/leaving.c`, `conformance/exceptions.cpp`).
 const TRIED_ELSEWHERE: &[&str] = &[
@@ -209,8 +186,5 @@ pub(crate) fn unknown_and_missing(library: &str) -> (Vec<String>, Vec<String>) {
         .chain(TRIED_ELSEWHERE.iter().copied())
         .map(str::to_owned)
         .collect();
-    (
-        exported.difference(&known).cloned().collect(),
-        known.difference(&exported).cloned().collect(),
-    )
+    (exported.difference(&known).cloned().collect(), known.difference(&exported).cloned().collect())
 }

@@ -48,11 +48,7 @@ pub(crate) const BETTER: &[Better] = &[
         why: "NULL is not a time (glibc dies, or waits without a limit)",
     },
     Better {
-        functions: &[
-            "pthread_mutex_timedlock",
-            "pthread_mutex_clocklock",
-            "mtx_timedlock",
-        ],
+        functions: &["pthread_mutex_timedlock", "pthread_mutex_clocklock", "mtx_timedlock"],
         argument: "Time(-1, 1000000000)",
         glibc: &["ETIMEDOUT", "4"],
         ours: &["EINVAL", "2"],
@@ -66,11 +62,7 @@ pub(crate) const BETTER: &[Better] = &[
         why: "a destroyed mutex is no longer a mutex",
     },
     Better {
-        functions: &[
-            "pthread_mutex_trylock",
-            "__pthread_mutex_trylock",
-            "mtx_trylock",
-        ],
+        functions: &["pthread_mutex_trylock", "__pthread_mutex_trylock", "mtx_trylock"],
         argument: "Mine(5)",
         glibc: &["EDEADLK", "2"],
         ours: &["EBUSY", "1"],
@@ -137,9 +129,7 @@ impl Better {
     fn is(&self, case: &Case, glibc: &str, ours: &str) -> bool {
         let name = case.function.name;
         let is_named = self.functions.iter().any(|pattern| {
-            pattern
-                .strip_suffix('*')
-                .map_or(name == *pattern, |start| name.starts_with(start))
+            pattern.strip_suffix('*').map_or(name == *pattern, |start| name.starts_with(start))
         });
         is_named
             && case.to_string().contains(self.argument)
@@ -165,9 +155,7 @@ pub(crate) fn judge(case: &Case, glibc: Outcome, ours: Outcome) -> Verdict {
         (_, Outcome::Hung) if !case.is_compared && case.may_wait => Verdict::Right,
         _ if texts[0] == texts[1] => Verdict::Right,
         _ => {
-            let found = BETTER
-                .iter()
-                .position(|better| better.is(case, &texts[0], &texts[1]));
+            let found = BETTER.iter().position(|better| better.is(case, &texts[0], &texts[1]));
             found.map_or_else(wrong, Verdict::Better)
         }
     }

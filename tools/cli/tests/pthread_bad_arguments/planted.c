@@ -49,7 +49,8 @@ int pthread_spin_trylock(pthread_spinlock_t *lock)
 #endif
 
 #ifdef DIES
-int pthread_barrier_init(pthread_barrier_t *barrier, const pthread_barrierattr_t *attributes, unsigned count)
+int pthread_barrier_init(pthread_barrier_t *barrier, const pthread_barrierattr_t *attributes,
+                         unsigned count)
 {
     if (count == 0)
         *(volatile int *)(long)count = 1;

@@ -12,6 +12,7 @@ use super::harm::{Left, Next, Outcome, outcomes};
 use super::values::{State, Thread, Value};
 use std::fmt::Write as _;
 use std::process::Command;
+use waitword_testkit::command::{output, texts};
 
 /// The calls to make, and how long each may take.
 pub(crate) struct Order {
@@ -28,29 +29,16 @@ const ORDER: &str = "WAITWORD_BAD_ARGUMENTS";
 impl Order {
     /// Starts the process that makes the calls, and returns the outcomes.
     pub(crate) fn carry_out(&self, test: &str) -> Vec<Outcome> {
-        let path = std::env::temp_dir().join(format!(
-            "waitword-bad-{}-{:?}",
-            std::process::id(),
-            std::thread::current().id()
-        ));
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         let numbers: Vec<String> = self.cases.iter().map(usize::to_string).collect();
         std::fs::write(&path, format!("{}\n{}", self.patience, numbers.join(" "))).unwrap();
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command
-            .args(["--exact", test, "--nocapture"])
-            .env(ORDER, &path);
+        command.args(["--exact", test, "--nocapture"]).env(ORDER, path.as_os_str());
         if !self.preload.is_empty() {
             command.env("LD_PRELOAD", &self.preload);
         }
-        let output = super::support::run(&mut command);
+        texts(output(&mut command));
         let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        assert!(
-            output.status.success(),
-            "{}\n{}",
-            output.status,
-            String::from_utf8_lossy(&output.stderr)
-        );
         let (library, lines) = text.split_once('\n').expect("a first line");
         assert_eq!(
             library.contains("libwaitword_pthread"),
@@ -69,10 +57,7 @@ pub(crate) fn works(cases: &[Case]) -> bool {
     let text = std::fs::read_to_string(&path).unwrap();
     let (patience, numbers) = text.split_once('\n').expect("two lines");
     let patience = patience.parse().unwrap();
-    let numbers: Vec<usize> = numbers
-        .split(' ')
-        .map(|number| number.parse().unwrap())
-        .collect();
+    let numbers: Vec<usize> = numbers.split(' ').map(|number| number.parse().unwrap()).collect();
     let begin = || {
         become_harmless();
         Arena::new()
@@ -82,11 +67,7 @@ pub(crate) fn works(cases: &[Case]) -> bool {
         let case = &cases[number];
         // Derived from the number, so that a case is always in the same place.
         one(arena, case, number.is_multiple_of(2), patience, left);
-        if leaves_something(case) {
-            Next::NewChild
-        } else {
-            Next::SameChild
-        }
+        if leaves_something(case) { Next::NewChild } else { Next::SameChild }
     });
     let mut text = file_of("sem_post");
     for outcome in made {
@@ -119,10 +100,7 @@ fn parse(line: &str) -> Outcome {
 /// disables core files.
 fn become_harmless() {
     const NOBODY: libc::uid_t = 65_534;
-    let none = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is complete. (Without root, the user does not change.)
     unsafe {
         libc::setrlimit(libc::RLIMIT_CORE, &raw const none);
@@ -181,11 +159,7 @@ fn put(arena: &Arena, value: Value, memory: Option<*mut u8>) -> u64 {
     let address = memory.map_or(0, |memory| memory as u64);
     let memory = || memory.expect("it takes memory");
     let zeros = || {
-        fill(
-            memory(),
-            value.size().expect("it takes memory"),
-            Bytes::Zeros,
-        );
+        fill(memory(), value.size().expect("it takes memory"), Bytes::Zeros);
     };
     match value {
         Value::Null => 0,

@@ -44,7 +44,8 @@ static int in_a_thread(int (*body)(void *), void *argument)
 
 int main(void)
 {
-    static const int kinds[] = {mtx_plain, mtx_timed, mtx_plain | mtx_recursive, mtx_timed | mtx_recursive};
+    static const int kinds[] = {mtx_plain, mtx_timed, mtx_plain | mtx_recursive,
+                                mtx_timed | mtx_recursive};
     for (int i = 0; i < 4; i++) {
         bool recursive = kinds[i] & mtx_recursive;
         memset(&mutex, 0xa5, sizeof mutex);

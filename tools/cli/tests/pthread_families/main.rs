@@ -4,42 +4,14 @@
 //! alone, under `waitword run`, and under `waitword run` with `WAITWORD=off`. Where the C library
 //! serves, the programs skip the calls that it answers differently or hangs in.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// The programs take a second or two, longer on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+use std::process::Command;
+use waitword_testkit::command::{output, texts};
 
 /// Runs a command to its end and returns its output. If it fails or hangs, fails with the output.
-fn run(mut command: Command, log: &Path) -> String {
-    // The output goes to a file, since a full pipe would make the command hang.
-    let file = File::create(log).unwrap();
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(file.try_clone().unwrap())
-        .stderr(file)
-        .spawn()
-        .unwrap_or_else(|error| panic!("{command:?} cannot be started: {error}"));
-    let started = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break Some(status);
-        }
-        if started.elapsed() > PATIENCE {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            break None;
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    let output = String::from_utf8_lossy(&std::fs::read(log).unwrap()).into_owned();
-    match status {
-        Some(status) if status.success() => output,
-        Some(status) => panic!("{command:?}: {status}\n{output}"),
-        None => panic!("{command:?} hangs\n{output}"),
-    }
+fn run(mut command: Command) -> String {
+    let (stdout, stderr) = texts(output(&mut command));
+    stdout + &stderr
 }
 
 /// The directory of this file.
@@ -66,7 +38,7 @@ fn compile(source: &str) -> PathBuf {
         .arg("-iquote")
         .arg(crates.join("waitword-c/tests/c"))
         .arg(here.join(source));
-    run(command, &program.with_extension("cc.log"));
+    run(command);
     program
 }
 
@@ -81,18 +53,12 @@ fn passes(source: &str) {
                 command
             }
         };
-        command
-            .env_remove("LD_PRELOAD")
-            .env_remove("WAITWORD")
-            .env("SERVED_BY", served_by);
+        command.env_remove("LD_PRELOAD").env_remove("WAITWORD").env("SERVED_BY", served_by);
         if served_by.starts_with("nothing") {
             command.env("WAITWORD", "off");
         }
-        let output = run(command, &program.with_extension("log"));
-        assert!(
-            output.contains(" 0 failed") || output.contains("on this machine"),
-            "{output}"
-        );
+        let output = run(command);
+        assert!(output.contains(" 0 failed") || output.contains("on this machine"), "{output}");
     }
 }
 
@@ -130,9 +96,6 @@ fn no_program_is_forgotten() {
     for entry in std::fs::read_dir(here()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let is_program = name.ends_with(".c") || name.ends_with(".cpp");
-        assert!(
-            !is_program || tests.contains(&format!("{name:?},")),
-            "{name}"
-        );
+        assert!(!is_program || tests.contains(&format!("{name:?},")), "{name}");
     }
 }

@@ -2,8 +2,8 @@
 #include "served.h"
 #include <dlfcn.h>
 
-#define OLD(result, name, version, ...)                                                                  \
-    extern result old_##name(__VA_ARGS__);                                                               \
+#define OLD(result, name, version, ...)    \
+    extern result old_##name(__VA_ARGS__); \
     __asm__(".symver old_" #name ", " #name "@" version)
 
 #if defined __x86_64__
@@ -29,7 +29,8 @@ OLD(int, pthread_mutexattr_setrobust_np, "GLIBC_2.4", pthread_mutexattr_t *, int
 OLD(int, pthread_mutexattr_setkind_np, FIRST, pthread_mutexattr_t *, int);
 OLD(int, pthread_mutex_trylock, FIRST, pthread_mutex_t *);
 OLD(int, pthread_rwlock_wrlock, FIRST, pthread_rwlock_t *);
-OLD(int, pthread_rwlock_clockrdlock, "GLIBC_2.30", pthread_rwlock_t *, clockid_t, const struct timespec *);
+OLD(int, pthread_rwlock_clockrdlock, "GLIBC_2.30", pthread_rwlock_t *, clockid_t,
+    const struct timespec *);
 OLD(int, pthread_once, FIRST, pthread_once_t *, void (*)(void));
 OLD(int, pthread_barrier_wait, FIRST, pthread_barrier_t *);
 OLD(int, pthread_spin_lock, FIRST, pthread_spinlock_t *);

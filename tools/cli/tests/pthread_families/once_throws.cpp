@@ -35,7 +35,7 @@ struct Guard {
 
 static volatile int destroyed, is_inside;
 
-static void wait_for_ever()
+static void wait_forever()
 {
     Guard guard{&destroyed};
     set(&is_inside);
@@ -46,7 +46,7 @@ static void wait_for_ever()
 static void *call_and_be_cancelled(void *control)
 {
     Guard guard{&destroyed};
-    pthread_once(static_cast<pthread_once_t *>(control), wait_for_ever);
+    pthread_once(static_cast<pthread_once_t *>(control), wait_forever);
     return nullptr;
 }
 

@@ -9,35 +9,11 @@ static pthread_rwlock_t writers_first = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITI
 #define TIMED_WRITE(time) pthread_rwlock_timedwrlock(lock, time)
 #define CLOCK_WRITE(clock, time) pthread_rwlock_clockwrlock(lock, clock, time)
 
-/* For a call that must wait: every kind of wrong time, on every clock, and a time that comes
- * soon. */
-#define ENDS(TIMED, CLOCKED)                                                                             \
-    do {                                                                                                 \
-        ANSWERS(ETIMEDOUT, TIMED(&past));                                                                \
-        ANSWERS(ETIMEDOUT, TIMED(&before_zero));                                                         \
-        ANSWERS(EINVAL, TIMED(&too_many_ns));                                                            \
-        ANSWERS(EINVAL, TIMED(&negative_ns));                                                            \
-        ANSWERS(EINVAL, CLOCKED(CLOCK_PROCESS_CPUTIME_ID, &past));                                       \
-        ANSWERS(EINVAL, CLOCKED(-1, &past));                                                             \
-        for (int clock_ = 0; clock_ < 2; clock_++) {                                                     \
-            struct timespec soon_ = in_ms(clocks[clock_], 2);                                            \
-            ANSWERS(ETIMEDOUT, CLOCKED(clocks[clock_], &soon_));                                         \
-            GIVES(true, has_come(clocks[clock_], soon_));                                                \
-            ANSWERS(ETIMEDOUT, CLOCKED(clocks[clock_], &past));                                          \
-            ANSWERS(ETIMEDOUT, CLOCKED(clocks[clock_], &before_zero));                                   \
-            ANSWERS(EINVAL, CLOCKED(clocks[clock_], &negative_ns));                                      \
-            ANSWERS(EINVAL, CLOCKED(clocks[clock_], &too_many_ns));                                      \
-        }                                                                                                \
-        struct timespec soon_ = in_ms(CLOCK_REALTIME, 2);                                                \
-        ANSWERS(ETIMEDOUT, TIMED(&soon_));                                                               \
-        GIVES(true, has_come(CLOCK_REALTIME, soon_));                                                    \
-    } while (0)
-
 static void *while_it_is_read(void *argument)
 {
     pthread_rwlock_t *lock = argument;
     ANSWERS(EBUSY, pthread_rwlock_trywrlock(lock));
-    ENDS(TIMED_WRITE, CLOCK_WRITE);
+    TIMES_OUT_AT(pthread_rwlock_timedwrlock, pthread_rwlock_clockwrlock, lock);
     ANSWERS(0, pthread_rwlock_rdlock(lock));
     ANSWERS(0, pthread_rwlock_unlock(lock));
     return NULL;
@@ -48,8 +24,8 @@ static void *while_it_is_written(void *argument)
     pthread_rwlock_t *lock = argument;
     ANSWERS(EBUSY, pthread_rwlock_trywrlock(lock));
     ANSWERS(EBUSY, pthread_rwlock_tryrdlock(lock));
-    ENDS(TIMED_READ, CLOCK_READ);
-    ENDS(TIMED_WRITE, CLOCK_WRITE);
+    TIMES_OUT_AT(pthread_rwlock_timedrdlock, pthread_rwlock_clockrdlock, lock);
+    TIMES_OUT_AT(pthread_rwlock_timedwrlock, pthread_rwlock_clockwrlock, lock);
     return NULL;
 }
 
@@ -197,8 +173,8 @@ int main(void)
 {
     answers(&plain);
     answers(&writers_first);
-    for (int kind = PTHREAD_RWLOCK_PREFER_READER_NP; kind <= PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP;
-         kind++) {
+    for (int kind = PTHREAD_RWLOCK_PREFER_READER_NP;
+         kind <= PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP; kind++) {
         pthread_rwlockattr_t attributes;
         pthread_rwlockattr_init(&attributes);
         ANSWERS(0, pthread_rwlockattr_setkind_np(&attributes, kind));

@@ -70,13 +70,16 @@ static void order_of_priority(int kind)
     pthread_rwlockattr_init(&attributes);
     pthread_rwlockattr_setkind_np(&attributes, kind);
     GIVES(0, pthread_rwlock_init(&lock, &attributes));
-    int rounds = 0;
-    for (int i = 0; i < 10; i++)
+    /* On a busy machine more waiters are missing. In another order than this none is served by
+     * chance: they come in the order 4 3 0 2 1. */
+    int rounds = 0, tried = 0;
+    for (; rounds < 7 && tried < 50; tried++)
         rounds += in_order();
     if (rounds < 7)
-        printf("kind %d: %d of 10 rounds in order, the last: %d %d %d %d %d %d %d %d\n", kind, rounds, order[0],
-               order[1], order[2], order[3], order[4], order[5], order[6], order[7]);
-    GIVES(true, rounds >= 7);
+        printf("kind %d: %d of %d rounds in order, the last: %d %d %d %d %d %d %d %d\n", kind,
+               rounds, tried, order[0], order[1], order[2], order[3], order[4], order[5], order[6],
+               order[7]);
+    GIVES(7, rounds);
     GIVES(0, pthread_rwlock_destroy(&lock));
 }
 

@@ -28,7 +28,8 @@ int main(void)
 {
     pthread_barrier_init(&rounds, NULL, 4);
     static int forgets;
-    pthread_t readers[] = {start(read_much, NULL), start(read_much, &forgets), start(read_much, NULL)};
+    pthread_t readers[] = {start(read_much, NULL), start(read_much, &forgets),
+                           start(read_much, NULL)};
     for (int round = 0; round < 300; round++) {
         GIVES(0, pthread_rwlock_init(&lock, NULL));
         pthread_barrier_wait(&rounds);

@@ -25,7 +25,8 @@ static inline bool alone(void)
 
 static inline void sleep_ms(long milliseconds)
 {
-    struct timespec time = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000};
+    struct timespec time = {.tv_sec = milliseconds / 1000,
+                            .tv_nsec = milliseconds % 1000 * 1000000};
     nanosleep(&time, NULL);
 }
 

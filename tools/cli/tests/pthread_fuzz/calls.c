@@ -59,7 +59,8 @@ static void once_routine(void)
     times_once++;
 }
 
-static const struct timespec times[] = {{1, 0}, {0, 0}, {-1, 0}, {1, 1000000000}, {1, -1}, {-1, -1}};
+static const struct timespec times[] = {{1, 0},          {0, 0},  {-1, 0},
+                                        {1, 1000000000}, {1, -1}, {-1, -1}};
 static const int clocks[] = {CLOCK_REALTIME, CLOCK_MONOTONIC, 77};
 static const struct timespec *time_of(int argument)
 {
@@ -72,7 +73,8 @@ static int clock_of(int argument)
 
 static int make_mutex(struct mutex *about, pthread_mutex_t *mutex, int argument)
 {
-    static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE, PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
+    static const int types[] = {PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_RECURSIVE,
+                                PTHREAD_MUTEX_ERRORCHECK, PTHREAD_MUTEX_ADAPTIVE_NP};
     pthread_mutexattr_t attributes;
     int type = types[argument % 4];
     bool inherits = argument / 4 % 2, robust = argument / 8 % 2, shared = argument / 16 % 2;
@@ -126,7 +128,8 @@ static int on_mutex(int me, const char *call, int which, int argument)
     if (strcmp(call, "timedlock") == 0)
         return locked(about, me, pthread_mutex_timedlock(mutex, time_of(argument)));
     if (strcmp(call, "clocklock") == 0)
-        return locked(about, me, pthread_mutex_clocklock(mutex, clock_of(argument), time_of(argument)));
+        return locked(about, me,
+                      pthread_mutex_clocklock(mutex, clock_of(argument), time_of(argument)));
     if (strcmp(call, "lock") == 0) {
         int others = is_held(about->held) && !about->held[me];
         if (others || (about->held[me] && !about->checked))
@@ -294,7 +297,8 @@ static int on_others(int me, const char *call, int which, int argument)
         if (!known.barrier[which].live)
             return SKIPPED;
         if (strcmp(call, "barrier_wait") == 0)
-            return known.barrier[which].count == 1 ? pthread_barrier_wait(&all->barrier[which]) : SKIPPED;
+            return known.barrier[which].count == 1 ? pthread_barrier_wait(&all->barrier[which])
+                                                   : SKIPPED;
         int answer = pthread_barrier_destroy(&all->barrier[which]);
         known.barrier[which].live = answer != 0;
         return answer;
@@ -389,7 +393,7 @@ static int ends(int me, const struct order *order)
     return 0;
 }
 
-static void anew(void)
+static void start_over(void)
 {
     /* The old objects are leaked: threads may still hold them. */
     all = calloc(1, sizeof *all);
@@ -402,7 +406,7 @@ int main(void)
     char line[128];
     if (pipe(answers))
         return 3;
-    anew();
+    start_over();
     for (int me = 0; me < THREADS; me++) {
         if (pipe(orders[me]))
             return 3;
@@ -412,7 +416,7 @@ int main(void)
         struct order order = {0};
         int me, answer;
         if (line[0] == '.') {
-            anew();
+            start_over();
             printf(".\n");
             fflush(stdout);
             continue;

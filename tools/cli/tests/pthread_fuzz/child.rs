@@ -23,18 +23,12 @@ struct Running {
 
 impl Child {
     pub(crate) fn new(name: &'static str, command: impl Fn() -> Command + 'static) -> Self {
-        Self {
-            name,
-            command: Box::new(command),
-            running: None,
-        }
+        Self { name, command: Box::new(command), running: None }
     }
 
     /// Returns the answers to these lines, or how the process ended.
     pub(crate) fn answers(&mut self, lines: &[String]) -> Result<Vec<String>, String> {
-        let running = self
-            .running
-            .get_or_insert_with(|| Running::start((self.command)()));
+        let running = self.running.get_or_insert_with(|| Running::start((self.command)()));
         let mut text = lines.join("\n");
         text.push_str("\n.\n");
         // If this fails because the process has ended, the loop below finds out.
@@ -69,11 +63,7 @@ impl Running {
                 let _ = line.send(answer);
             }
         });
-        Self {
-            process,
-            orders,
-            lines,
-        }
+        Self { process, orders, lines }
     }
 
     /// Ends the process, unless it has ended by itself.

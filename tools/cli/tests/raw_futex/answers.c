@@ -96,7 +96,8 @@ static void end(const char *what, struct waiter *waiters, int count)
 
 static void answers_of_waits(void)
 {
-	struct timespec zero = { 0, 0 }, soon = { 0, 20000000 }, bad = { 0, 1000000000 }, negative = { -1, 0 };
+	struct timespec zero = { 0, 0 }, soon = { 0, 20000000 };
+	struct timespec bad = { 0, 1000000000 }, negative = { -1, 0 };
 	struct timespec until, past = { 1, 0 };
 
 	one = 0;
@@ -311,7 +312,8 @@ static void all_else(void)
 	SHOW(syscall(450, -1L, -1L, -1L, -1L));
 	SHOW(syscall(SYS_close, -1));
 	/* All six arguments. */
-	char *six = (char *)syscall(SYS_mmap, NULL, 4096L, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
+	char *six = (char *)syscall(SYS_mmap, NULL, 4096L, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0L);
 	SHOW(six != MAP_FAILED && (six[4095] = 1));
 	/* The child runs on its parent's stack. It must not call a function, or it would
 	 * overwrite its parent's return address. */

@@ -15,7 +15,8 @@ static uint32_t word;
 
 static long futex(int op, struct timespec *time)
 {
-	return syscall(SYS_futex, &word, op | FUTEX_PRIVATE_FLAG, op == FUTEX_WAIT ? 0 : INT_MAX, time, NULL, 0);
+	int value = op == FUTEX_WAIT ? 0 : INT_MAX;
+	return syscall(SYS_futex, &word, op | FUTEX_PRIVATE_FLAG, value, time, NULL, 0);
 }
 
 static void *calls(void *unused)

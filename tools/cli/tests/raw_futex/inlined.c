@@ -30,5 +30,6 @@ int main(int argc, char **argv)
 	(void)argv;
 	if (argc > 1)
 		return inlined_waitv() == 0;
-	return inlined(&word, FUTEX_WAKE_PRIVATE, 1) + syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+	return inlined(&word, FUTEX_WAKE_PRIVATE, 1) +
+	       syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
 }

@@ -55,7 +55,8 @@ static void on_timer(int number)
 	futex(&hint, FUTEX_WAKE, INT_MAX, NULL);
 	give();
 	uint32_t seen = __atomic_load_n(&tokens, __ATOMIC_SEQ_CST);
-	while (seen && !__atomic_compare_exchange_n(&tokens, &seen, seen - 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+	while (seen && !__atomic_compare_exchange_n(&tokens, &seen, seen - 1, 0, __ATOMIC_SEQ_CST,
+						    __ATOMIC_SEQ_CST))
 		;
 	errno = before;
 }

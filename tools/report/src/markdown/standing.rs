@@ -46,10 +46,7 @@ fn scores<'a, K: PartialEq>(
 ) -> Vec<(K, [Score; Figure::VOTES.len()])> {
     let mut rows: Vec<(K, [Score; Figure::VOTES.len()])> = Vec::new();
     for one in all {
-        let Some(place) = Figure::VOTES
-            .iter()
-            .position(|figure| *figure == one.figure)
-        else {
+        let Some(place) = Figure::VOTES.iter().position(|figure| *figure == one.figure) else {
             continue;
         };
         let of = key(one);
@@ -79,9 +76,7 @@ fn won_and_lost(all: &[Standing]) -> String {
     let mut table = Table::new(&head);
     for ((workload, whose), row) in scores(all.iter(), |one| (one.workload.as_str(), one.whose)) {
         let names = [Cell::text(workload), Cell::text(ours(whose))];
-        table
-            .rows
-            .push(names.into_iter().chain(row.map(Score::cell)).collect());
+        table.rows.push(names.into_iter().chain(row.map(Score::cell)).collect());
     }
     text += &table.markdown();
     text += "\nThe library against each peer, in all workloads:\n\n";
@@ -93,9 +88,7 @@ fn won_and_lost(all: &[Standing]) -> String {
     rows.sort_by_key(|(peer, _)| *peer);
     for (peer, row) in rows {
         let name = [Cell::Variant(peer.to_owned())];
-        table
-            .rows
-            .push(name.into_iter().chain(row.map(Score::cell)).collect());
+        table.rows.push(name.into_iter().chain(row.map(Score::cell)).collect());
     }
     text + &table.markdown()
 }
@@ -117,22 +110,11 @@ fn lost(report: &Report, all: &[Standing]) -> String {
             continue;
         }
         text += &format!("\n### {}\n\n", workload.name);
-        let mut first: Vec<&Standing> = losses
-            .iter()
-            .copied()
-            .filter(|one| one.figure == Figure::Speed)
-            .collect();
+        let mut first: Vec<&Standing> =
+            losses.iter().copied().filter(|one| one.figure == Figure::Speed).collect();
         first.sort_by(|one, other| other.factor.total_cmp(&one.factor));
         if !first.is_empty() {
-            let header = [
-                "case",
-                "figure",
-                "ours",
-                "peer",
-                "ratio",
-                INTERVAL,
-                "min–max",
-            ];
+            let header = ["case", "figure", "ours", "peer", "ratio", INTERVAL, "min–max"];
             let mut table = Table::new(&header);
             for one in first.iter().take(LISTED) {
                 table.rows.push(vec![
@@ -151,10 +133,7 @@ fn lost(report: &Report, all: &[Standing]) -> String {
             text += &format!("\nNot listed: {} more.\n", first.len() - LISTED);
         }
         text += &others(&losses);
-        text += &format!(
-            "\n{}\n",
-            reason(&workload.name).unwrap_or("The reason is not known.")
-        );
+        text += &format!("\n{}\n", reason(&workload.name).unwrap_or("The reason is not known."));
     }
     if text.len() == before {
         text += "\nNo losses.\n";
@@ -185,9 +164,5 @@ fn others(losses: &[&Standing]) -> String {
             marked(&one.peer)
         );
     }
-    if text.is_empty() {
-        text
-    } else {
-        format!("\nOther figures:\n{text}")
-    }
+    if text.is_empty() { text } else { format!("\nOther figures:\n{text}") }
 }

@@ -1,8 +1,7 @@
 //! The rwlock's table: a row for each number of threads, as in the mail, with the old and the new
 //! lock side by side.
 
-use super::Today;
-use super::today::variants;
+use super::today::{Today, variants};
 use super::wanted::cases;
 use crate::published::{Mail, Threads};
 use crate::table::{Cell, Head, Table};
@@ -28,18 +27,11 @@ pub(super) fn today(report: &Report, published: &Mail<Threads>) -> Today {
         };
         cases(report, rwlock::WORKLOAD.name).find(is_it)
     };
-    let rows: Vec<(u32, Option<&CaseReport>)> = published
-        .rows
-        .iter()
-        .map(|row| (row.0, of_threads(row.0)))
-        .collect();
+    let rows: Vec<(u32, Option<&CaseReport>)> =
+        published.rows.iter().map(|row| (row.0, of_threads(row.0))).collect();
     let measured = || rows.iter().filter_map(|(_, case)| *case);
     let names = variants(measured());
-    let old = if names.contains(&NPTL) {
-        Some(NPTL)
-    } else {
-        names.first().copied()
-    };
+    let old = if names.contains(&NPTL) { Some(NPTL) } else { names.first().copied() };
     let mut heads = [vec![Head::over(1, "threads")], vec![Head::over(1, "")]];
     for name in &names {
         let has_gain = old != Some(name);
@@ -50,10 +42,7 @@ pub(super) fn today(report: &Report, published: &Mail<Threads>) -> Today {
     }
     let row = |(threads, case): &(u32, Option<&CaseReport>)| {
         let cells = names.iter().flat_map(|name| cells(*case, name, old));
-        [Cell::Numbers(threads.to_string())]
-            .into_iter()
-            .chain(cells)
-            .collect()
+        [Cell::Numbers(threads.to_string())].into_iter().chain(cells).collect()
     };
     let missing: Vec<String> = rows
         .iter()
@@ -65,10 +54,7 @@ pub(super) fn today(report: &Report, published: &Mail<Threads>) -> Today {
         table: if names.is_empty() {
             Table::default()
         } else {
-            Table {
-                heads: heads.into(),
-                rows: rows.iter().map(row).collect(),
-            }
+            Table { heads: heads.into(), rows: rows.iter().map(row).collect() }
         },
         notes: vec![LEAST.to_owned()],
         missing: if missing.is_empty() {
@@ -91,9 +77,7 @@ fn cells(case: Option<&CaseReport>, variant: &str, old: Option<&str>) -> Vec<Cel
     let time = time_of(variant);
     let mut cells = vec![time.map_or(Cell::Empty, |time| Cell::Number(time.summary.median))];
     if old != Some(variant) {
-        let gain = time
-            .zip(old.and_then(time_of))
-            .and_then(|(time, old)| gain(time, old));
+        let gain = time.zip(old.and_then(time_of)).and_then(|(time, old)| gain(time, old));
         cells.push(gain.map_or(Cell::Empty, Cell::Number));
     }
     let cpu = case

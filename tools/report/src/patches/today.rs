@@ -1,11 +1,18 @@
 //! Today's table: a row for each variant, a group of columns for each row of the mail.
 
-use super::Today;
 use crate::number::ratio_told;
 use crate::table::{Cell, Head, Table};
 use waitword_bench::harness::Better;
 use waitword_bench::locks::{is_ours, is_peer};
 use waitword_bench::report::{CaseReport, MetricReport, VariantReport};
+
+/// Today's table, with its notes.
+pub(crate) struct Today {
+    pub(crate) table: Table,
+    pub(crate) notes: Vec<String>,
+    /// The rows that are missing, and how to measure them.
+    pub(crate) missing: Vec<String>,
+}
 
 /// One row of the mail: the case that corresponds to it, and the figures that are shown.
 pub(super) struct Column<'a> {
@@ -52,19 +59,12 @@ impl Column<'_> {
     }
 
     fn cells(&self, variant: &str) -> Vec<Cell> {
-        let variant = self
-            .case
-            .and_then(|case| case.variants.iter().find(|of| of.name == variant));
+        let variant = self.case.and_then(|case| case.variants.iter().find(|of| of.name == variant));
         let median = |metric: Option<&MetricReport>, scale: f64| {
-            metric.map_or(Cell::Empty, |metric| {
-                Cell::Number(metric.summary.median * scale)
-            })
+            metric.map_or(Cell::Empty, |metric| Cell::Number(metric.summary.median * scale))
         };
-        let mut cells: Vec<Cell> = self
-            .figures
-            .iter()
-            .flat_map(|figure| figure.cells(variant))
-            .collect();
+        let mut cells: Vec<Cell> =
+            self.figures.iter().flat_map(|figure| figure.cells(variant)).collect();
         cells.push(median(variant.and_then(VariantReport::cpu), 1.0));
         if self.has_tail() {
             cells.push(median(variant.and_then(VariantReport::tail), 1e-3));
@@ -75,21 +75,16 @@ impl Column<'_> {
 
 impl Figure {
     fn cells(&self, variant: Option<&VariantReport>) -> Vec<Cell> {
-        let metric = variant.and_then(|variant| {
-            variant
-                .metrics
-                .iter()
-                .find(|metric| metric.name == self.metric)
-        });
-        let mut cells = vec![metric.map_or(Cell::Empty, |metric| {
-            Cell::Number(metric.summary.median * self.scale)
-        })];
+        let metric = variant
+            .and_then(|variant| variant.metrics.iter().find(|metric| metric.name == self.metric));
+        let mut cells = vec![
+            metric.map_or(Cell::Empty, |metric| Cell::Number(metric.summary.median * self.scale)),
+        ];
         if self.ratio {
             let ratio = metric.and_then(|metric| metric.ratio);
             let better = metric.map_or(Better::Neither, |metric| metric.better);
-            cells.push(ratio.map_or(Cell::Empty, |ratio| {
-                Cell::Numbers(ratio_told(&ratio, better))
-            }));
+            cells
+                .push(ratio.map_or(Cell::Empty, |ratio| Cell::Numbers(ratio_told(&ratio, better))));
         }
         cells
     }
@@ -117,29 +112,16 @@ pub(super) fn variants<'a>(cases: impl Iterator<Item = &'a CaseReport>) -> Vec<&
 /// Builds the table from these columns.
 pub(super) fn of(columns: Vec<Column<'_>>) -> Today {
     let missing = columns.iter().filter(|column| column.case.is_none());
-    let missing = missing
-        .map(|column| format!("{} (waitword bench {})", column.head, column.how))
-        .collect();
-    let notes = columns
-        .iter()
-        .filter_map(|column| column.note.clone())
-        .collect();
-    let columns: Vec<_> = columns
-        .into_iter()
-        .filter(|column| column.case.is_some())
-        .collect();
-    let groups = columns
-        .iter()
-        .map(|column| Head::over(column.width(), column.head.as_str()));
+    let missing =
+        missing.map(|column| format!("{} (waitword bench {})", column.head, column.how)).collect();
+    let notes = columns.iter().filter_map(|column| column.note.clone()).collect();
+    let columns: Vec<_> = columns.into_iter().filter(|column| column.case.is_some()).collect();
+    let groups = columns.iter().map(|column| Head::over(column.width(), column.head.as_str()));
     let name = || [Head::over(1, "")].into_iter();
-    let rows = variants(columns.iter().filter_map(|column| column.case))
-        .into_iter()
-        .map(|variant| {
+    let rows =
+        variants(columns.iter().filter_map(|column| column.case)).into_iter().map(|variant| {
             let cells = columns.iter().flat_map(|column| column.cells(variant));
-            [Cell::Variant(variant.to_owned())]
-                .into_iter()
-                .chain(cells)
-                .collect()
+            [Cell::Variant(variant.to_owned())].into_iter().chain(cells).collect()
         });
     let table = if columns.is_empty() {
         Table::default()
@@ -147,16 +129,10 @@ pub(super) fn of(columns: Vec<Column<'_>>) -> Today {
         Table {
             heads: vec![
                 name().chain(groups).collect(),
-                name()
-                    .chain(columns.iter().flat_map(Column::heads))
-                    .collect(),
+                name().chain(columns.iter().flat_map(Column::heads)).collect(),
             ],
             rows: rows.collect(),
         }
     };
-    Today {
-        table,
-        notes,
-        missing,
-    }
+    Today { table, notes, missing }
 }

@@ -51,10 +51,7 @@ pub(super) fn cases<'a>(
     report: &'a Report,
     workload: &str,
 ) -> impl Iterator<Item = &'a CaseReport> {
-    let of_name = report
-        .workloads
-        .iter()
-        .filter(move |of| of.name == workload);
+    let of_name = report.workloads.iter().filter(move |of| of.name == workload);
     of_name.flat_map(|workload| &workload.cases)
 }
 
@@ -76,11 +73,7 @@ fn requeue(report: &Report) -> Vec<Column<'_>> {
                     scale: f64::from(rounds) / 1e6,
                     ratio: true,
                 }],
-                how: if workers == 200 {
-                    "cond-perf"
-                } else {
-                    "cond-perf --full"
-                },
+                how: if workers == 200 { "cond-perf" } else { "cond-perf --full" },
             });
         }
     }
@@ -92,18 +85,10 @@ fn requeue(report: &Report) -> Vec<Column<'_>> {
         columns.push(Column {
             head: format!("pp -n {games} -i {exchanges} -S 32768"),
             note: other.map(|case| {
-                format!(
-                    "pp -n {games}: this run has {}; --full measures the mail's.",
-                    case.name
-                )
+                format!("pp -n {games}: this run has {}; --full measures the mail's.", case.name)
             }),
             case,
-            figures: vec![Figure {
-                head: "s",
-                metric: "all ended",
-                scale: 1.0,
-                ratio: true,
-            }],
+            figures: vec![Figure { head: "s", metric: "all ended", scale: 1.0, ratio: true }],
             how: "pp",
         });
     }
@@ -111,27 +96,14 @@ fn requeue(report: &Report) -> Vec<Column<'_>> {
 }
 
 fn wake_op(report: &Report) -> Vec<Column<'_>> {
-    let names = [
-        "one CPU, signal with the mutex held",
-        "one CPU, signal after unlocking",
-    ];
+    let names = ["one CPU, signal with the mutex held", "one CPU, signal after unlocking"];
     let column = |name: &str| Column {
         head: name.to_owned(),
         case: cases(report, hand_over::WORKLOAD.name).find(|case| case.name == name),
         note: None,
         figures: vec![
-            Figure {
-                head: "ns",
-                metric: "time",
-                scale: 1.0,
-                ratio: true,
-            },
-            Figure {
-                head: "switches",
-                metric: "switches",
-                scale: 1.0,
-                ratio: false,
-            },
+            Figure { head: "ns", metric: "time", scale: 1.0, ratio: true },
+            Figure { head: "switches", metric: "switches", scale: 1.0, ratio: false },
         ],
         how: "signal",
     };
@@ -148,12 +120,7 @@ fn private(report: &Report) -> Vec<Column<'_>> {
                 head: name,
                 note: None,
                 figures: vec![
-                    Figure {
-                        head: "ns",
-                        metric: "",
-                        scale: 1.0,
-                        ratio: true,
-                    },
+                    Figure { head: "ns", metric: "", scale: 1.0, ratio: true },
                     Figure {
                         head: "ticks",
                         metric: "",
@@ -177,19 +144,13 @@ fn throughput(report: &Report) -> Vec<Column<'_>> {
         ("average, s", "average thread"),
     ];
     vec![Column {
-        head: case.map_or(
-            "the worst case, a sleep of 1 µs in each section".to_owned(),
-            |case| case.name.clone(),
-        ),
+        head: case.map_or("the worst case, a sleep of 1 µs in each section".to_owned(), |case| {
+            case.name.clone()
+        }),
         case,
         note: None,
         figures: threads
-            .map(|(head, metric)| Figure {
-                head,
-                metric,
-                scale: 1e-3,
-                ratio: true,
-            })
+            .map(|(head, metric)| Figure { head, metric, scale: 1e-3, ratio: true })
             .into(),
         how: "mutex",
     }]
@@ -202,18 +163,11 @@ pub(super) fn claims(claims: &[(String, f64, String)], report: &Report) -> Table
         let text = Cell::text(what);
         let figure = Cell::Numbers(format!("{} {unit}", figure(*published)));
         // "TO over wait-wake, 5 pauses"
-        let pauses = what
-            .strip_prefix("TO over wait-wake, ")
-            .and_then(|rest| rest.strip_suffix(" pauses"));
+        let pauses =
+            what.strip_prefix("TO over wait-wake, ").and_then(|rest| rest.strip_suffix(" pauses"));
         let Some(pauses) = pauses else {
             let note = "measured here as sections in a fixed time: see mutex, least and most";
-            table.rows.push(vec![
-                text,
-                figure,
-                Cell::Empty,
-                Cell::Empty,
-                Cell::text(note),
-            ]);
+            table.rows.push(vec![text, figure, Cell::Empty, Cell::Empty, Cell::text(note)]);
             continue;
         };
         let part = format!("L = {pauses}, ");
@@ -232,13 +186,7 @@ pub(super) fn claims(claims: &[(String, f64, String)], report: &Report) -> Table
         }
         if table.rows.len() == before {
             let note = "not measured in this run (waitword bench mutex)";
-            table.rows.push(vec![
-                text,
-                figure,
-                Cell::Empty,
-                Cell::Empty,
-                Cell::text(note),
-            ]);
+            table.rows.push(vec![text, figure, Cell::Empty, Cell::Empty, Cell::text(note)]);
         }
     }
     table
@@ -248,10 +196,7 @@ pub(super) fn claims(claims: &[(String, f64, String)], report: &Report) -> Table
 fn gain(case: &CaseReport) -> Option<Ratio> {
     let throughput = |name: &str| -> Option<&MetricReport> {
         let variant = case.variants.iter().find(|variant| variant.name == name)?;
-        variant
-            .metrics
-            .iter()
-            .find(|metric| metric.name == "throughput")
+        variant.metrics.iter().find(|metric| metric.name == "throughput")
     };
     let (new, old) = (throughput("waitword TO")?, throughput("waitword WW")?);
     (new.values.len() == old.values.len()).then(|| Ratio::of(&new.values, &old.values))?

@@ -1,22 +1,23 @@
 //! A line for each variant: over the number of threads, or over the percentiles of a wait.
 
 use super::axis::{Axis, Scale};
-use super::marks::{self, Area, Broken, GRID, ONE};
-use super::{Caption, Figure, draw};
+use super::chart::{Chart, Margins};
+use super::figure::{Caption, Figure, draw};
+use super::marks::{self, Area, Broken, ONE};
 use crate::looks::{Look, Looks};
 use crate::number::range;
 use crate::table::{Cell, Head, Table};
 use plotters::prelude::PathElement;
 use plotters::style::Color;
-use plotters::style::text_anchor::HPos;
 use waitword_bench::stats::Summary;
 
 const SIZE: (u32, u32) = (960, 600);
-/// The edges of the area between the axes.
-const LEFT: i32 = 110;
-const RIGHT: i32 = SIZE.0 as i32 - 16;
-const TOP: i32 = 16;
-const BOTTOM: i32 = SIZE.1 as i32 - 52;
+const MARGINS: Margins = Margins { left: 110, right: 16, top: 16, bottom: 52 };
+/// The ends of the reference line.
+const LEFT: i32 = MARGINS.left;
+const RIGHT: i32 = SIZE.0 as i32 - MARGINS.right;
+/// The greatest number of labels of the vertical axis.
+const MOST_TICKS: usize = 8;
 /// The horizontal offset between the points of two lines, so that their ranges do not hide each
 /// other; and the greatest offset of all lines together.
 const APART: i32 = 5;
@@ -60,9 +61,8 @@ impl Lines {
         let points = self.lines.iter().flat_map(|line| &line.points);
         let y = Axis::of(
             Scale::Logarithmic,
-            points
-                .flat_map(|point| [point.y.min, point.y.median, point.y.max])
-                .chain(line),
+            points.flat_map(|point| [point.y.min, point.y.median, point.y.max]).chain(line),
+            MOST_TICKS,
         )?;
         Some(Figure {
             svg: self.svg(&y, line, looks),
@@ -73,23 +73,20 @@ impl Lines {
     }
 
     fn svg(&self, y: &Axis, held_against: Option<f64>, looks: &Looks) -> String {
-        let frame = Frame { x: &self.x, y };
         // Ours are drawn last, above the other lines.
-        let mut lines: Vec<_> = self
-            .lines
-            .iter()
-            .map(|line| (line, looks.get(&line.variant)))
-            .collect();
+        let mut lines: Vec<_> =
+            self.lines.iter().map(|line| (line, looks.get(&line.variant))).collect();
         lines.sort_by_key(|(_, look)| look.is_ours);
         let count = lines.len() as i32;
         let spread = (count * APART).min(MOST_APART);
         draw(SIZE, |area| {
-            frame.draw(area)?;
-            if let Some(y) = held_against.and_then(|value| frame.y_of(value)) {
+            let chart = Chart::draw(area, &MARGINS, &self.x, y)?;
+            if let Some(y) = held_against.and_then(|value| chart.y_of(value)) {
                 marks::line(area, (LEFT, y), (RIGHT, y), ONE.stroke_width(2))?;
             }
             for ((line, look), number) in lines.into_iter().zip(0..) {
-                frame.draw_line(area, line, look, number * spread / count - spread / 2)?;
+                let aside = number * spread / count - spread / 2;
+                draw_line(area, &chart, line, look, aside)?;
             }
             Ok(())
         })
@@ -106,76 +103,32 @@ impl Lines {
                     [Cell::Number(point.y.median), Cell::Numbers(range(point.y))]
                 })
             });
-            [Cell::Variant(line.variant.clone())]
-                .into_iter()
-                .chain(cells)
-                .collect()
+            [Cell::Variant(line.variant.clone())].into_iter().chain(cells).collect()
         };
-        Table {
-            heads: vec![head.collect()],
-            rows: self.lines.iter().map(row).collect(),
-        }
+        Table { heads: vec![head.collect()], rows: self.lines.iter().map(row).collect() }
     }
 }
 
-/// Maps values to positions in the picture.
-struct Frame<'a> {
-    x: &'a Axis,
-    y: &'a Axis,
-}
-
-impl Frame<'_> {
-    fn x_of(&self, value: f64) -> Option<i32> {
-        let width = f64::from(RIGHT - LEFT);
-        self.x
-            .place(value)
-            .map(|place| LEFT + (place * width).round() as i32)
+/// Draws a line with the range of each point. A point that cannot be drawn interrupts the line.
+fn draw_line(
+    area: &Area<'_>,
+    chart: &Chart<'_, '_>,
+    line: &Line,
+    look: Look,
+    aside: i32,
+) -> Result<(), Broken> {
+    let place = |point: &Point| Some((chart.x_of(point.x)? + aside, chart.y_of(point.y.median)?));
+    let places: Vec<Option<(i32, i32)>> = line.points.iter().map(place).collect();
+    for run in places.split(Option::is_none).filter(|run| run.len() > 1) {
+        let run: Vec<_> = run.iter().flatten().copied().collect();
+        area.draw(&PathElement::new(run, marks::line_style(look)))?;
     }
-
-    fn y_of(&self, value: f64) -> Option<i32> {
-        let height = f64::from(BOTTOM - TOP);
-        self.y
-            .place(value)
-            .map(|place| BOTTOM - (place * height).round() as i32)
+    for (point, place) in line.points.iter().zip(places) {
+        let Some((x, y)) = place else { continue };
+        if let (Some(low), Some(high)) = (chart.y_of(point.y.min), chart.y_of(point.y.max)) {
+            marks::line(area, (x, low), (x, high), marks::mark_style(look))?;
+        }
+        marks::marker(area, (x, y), look)?;
     }
-
-    fn draw(&self, area: &Area<'_>) -> Result<(), Broken> {
-        for (value, number) in &self.y.ticks {
-            if let Some(y) = self.y_of(*value) {
-                marks::line(area, (LEFT, y), (RIGHT, y), GRID.stroke_width(1))?;
-                marks::text(area, number, (LEFT - 12, y), HPos::Right)?;
-            }
-        }
-        for (value, number) in &self.x.ticks {
-            if let Some(x) = self.x_of(*value) {
-                marks::line(area, (x, TOP), (x, BOTTOM), GRID.stroke_width(1))?;
-                marks::text(area, number, (x, BOTTOM + 26), HPos::Center)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Draws a line with the range of each point. A point that cannot be drawn interrupts the line.
-    fn draw_line(
-        &self,
-        area: &Area<'_>,
-        line: &Line,
-        look: Look,
-        aside: i32,
-    ) -> Result<(), Broken> {
-        let place = |point: &Point| Some((self.x_of(point.x)? + aside, self.y_of(point.y.median)?));
-        let places: Vec<Option<(i32, i32)>> = line.points.iter().map(place).collect();
-        for run in places.split(Option::is_none).filter(|run| run.len() > 1) {
-            let run: Vec<_> = run.iter().flatten().copied().collect();
-            area.draw(&PathElement::new(run, marks::line_style(look)))?;
-        }
-        for (point, place) in line.points.iter().zip(places) {
-            let Some((x, y)) = place else { continue };
-            if let (Some(low), Some(high)) = (self.y_of(point.y.min), self.y_of(point.y.max)) {
-                marks::line(area, (x, low), (x, high), marks::mark_style(look))?;
-            }
-            marks::marker(area, (x, y), look)?;
-        }
-        Ok(())
-    }
+    Ok(())
 }

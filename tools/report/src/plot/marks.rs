@@ -21,8 +21,8 @@ pub(super) const ONE: RGBColor = RGBColor(1, 1, 3);
 /// The placeholder of our variants' names.
 const OURS: RGBColor = RGBColor(1, 1, 4);
 
-/// The size for `plotters`, which is 1.24 times the size in the picture.
-const FONT_SIZE: i32 = 28;
+/// The size for `plotters` is 1.24 times the size in the picture.
+pub(super) const FONT: (&str, i32) = ("sans-serif", 28);
 const MARKER: i32 = 7;
 
 /// The style of a variant's line.
@@ -62,13 +62,7 @@ pub(super) fn text(area: &Area<'_>, text: &str, at: (i32, i32), side: HPos) -> R
 
 /// Draws a variant's name, which ends at `at`.
 pub(super) fn name(area: &Area<'_>, name: &str, at: (i32, i32), look: Look) -> Result<(), Broken> {
-    write(
-        area,
-        name,
-        at,
-        HPos::Right,
-        if look.is_ours { OURS } else { INK },
-    )
+    write(area, name, at, HPos::Right, if look.is_ours { OURS } else { INK })
 }
 
 fn write(
@@ -78,9 +72,7 @@ fn write(
     side: HPos,
     colour: RGBColor,
 ) -> Result<(), Broken> {
-    let style = TextStyle::from(("sans-serif", FONT_SIZE).into_font())
-        .color(&colour)
-        .pos(Pos::new(side, VPos::Center));
+    let style = TextStyle::from(FONT.into_font()).color(&colour).pos(Pos::new(side, VPos::Center));
     area.draw(&Text::new(text.to_owned(), at, style))
 }
 
@@ -92,14 +84,8 @@ pub(super) fn marker(area: &Area<'_>, (x, y): (i32, i32), look: Look) -> Result<
         let points: Vec<_> = points.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
         area.draw(&Polygon::new(points, style.filled()))
     };
-    let stroke = |dx: i32, dy: i32| {
-        line(
-            area,
-            (x - dx, y - dy),
-            (x + dx, y + dy),
-            style.stroke_width(4),
-        )
-    };
+    let stroke =
+        |dx: i32, dy: i32| line(area, (x - dx, y - dy), (x + dx, y + dy), style.stroke_width(4));
     match look.marker {
         Marker::Circle => area.draw(&Circle::new((x, y), r, style.filled())),
         Marker::Square => polygon(&[(-r, -r), (r, -r), (r, r), (-r, r)]),

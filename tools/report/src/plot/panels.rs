@@ -2,8 +2,9 @@
 //! side: bars from 0, points with their interval, spans.
 
 use super::axis::{Axis, Scale};
-use super::marks::{self, Area, Broken, GRID, ONE};
-use super::{Caption, Figure, draw};
+use super::chart::{Chart, Margins};
+use super::figure::{Caption, Figure, draw};
+use super::marks::{self, Area, Broken, ONE};
 use crate::looks::{Look, Looks};
 use crate::number::figure;
 use crate::table::{Cell, Head, Table};
@@ -19,6 +20,9 @@ const GAP: i32 = 56;
 const ROW: i32 = 34;
 const ABOVE: i32 = 48;
 const BELOW: i32 = 48;
+const MARGINS: Margins = Margins { left: 0, right: 0, top: ABOVE, bottom: BELOW };
+/// The greatest number of labels below a panel.
+const MOST_TICKS: usize = 4;
 
 /// A row's label.
 #[derive(Clone, Debug)]
@@ -32,10 +36,7 @@ impl Row {
     /// The row of a variant.
     pub(crate) fn of(variant: &VariantReport) -> Self {
         let name = variant.name.clone();
-        Self {
-            variant: name.clone(),
-            name,
-        }
+        Self { variant: name.clone(), name }
     }
 }
 
@@ -99,11 +100,7 @@ impl Panels {
         let names = (longest.unwrap_or(0) as i32 * LETTER + 32).min(MOST_NAMES);
         let size = (names + panels * (PANEL + GAP), ABOVE + rows * ROW + BELOW);
         draw((size.0 as u32, size.1 as u32), |area| {
-            let looks: Vec<Look> = self
-                .rows
-                .iter()
-                .map(|row| looks.get(&row.variant))
-                .collect();
+            let looks: Vec<Look> = self.rows.iter().map(|row| looks.get(&row.variant)).collect();
             for ((row, look), number) in self.rows.iter().zip(&looks).zip(0..) {
                 marks::name(area, &row.name, (names - 16, middle(number)), *look)?;
             }
@@ -117,15 +114,9 @@ impl Panels {
     }
 
     fn data(&self) -> Table {
-        let titles = self
-            .panels
-            .iter()
-            .map(|panel| Head::over(panel.parts().len(), panel.title.as_str()));
-        let parts = self
-            .panels
-            .iter()
-            .flat_map(Panel::parts)
-            .map(|part| Head::over(1, *part));
+        let titles =
+            self.panels.iter().map(|panel| Head::over(panel.parts().len(), panel.title.as_str()));
+        let parts = self.panels.iter().flat_map(Panel::parts).map(|part| Head::over(1, *part));
         let name = || [Head::over(1, "")].into_iter();
         let row = |(number, row): (usize, &Row)| {
             let mut cells = vec![Cell::Variant(row.name.clone())];
@@ -140,17 +131,14 @@ impl Panels {
         if self.panels.iter().any(|panel| panel.parts().len() > 1) {
             heads.push(name().chain(parts).collect());
         }
-        Table {
-            heads,
-            rows: self.rows.iter().enumerate().map(row).collect(),
-        }
+        Table { heads, rows: self.rows.iter().enumerate().map(row).collect() }
     }
 }
 
 impl Panel {
     fn axis(&self) -> Option<Axis> {
         let values = self.marks.iter().flatten().flat_map(|mark| mark.values());
-        Axis::of(self.scale, values.chain(self.line))
+        Axis::of(self.scale, values.chain(self.line), MOST_TICKS)
     }
 
     /// The names of a mark's values.
@@ -171,21 +159,11 @@ impl Panel {
         looks: &[Look],
     ) -> Result<(), Broken> {
         let bottom = ABOVE + rows * ROW;
-        let x_of = |value: f64| {
-            axis.place(value)
-                .map(|place| left + (place * f64::from(PANEL)).round() as i32)
-        };
         marks::text(area, &self.title, (left, ABOVE / 2), HPos::Left)?;
-        let mut free_from = i32::MIN;
-        for (value, number) in &axis.ticks {
-            let Some(x) = x_of(*value) else { continue };
-            marks::line(area, (x, ABOVE), (x, bottom), GRID.stroke_width(1))?;
-            let half = number.chars().count() as i32 * LETTER / 2;
-            if x - half >= free_from {
-                marks::text(area, number, (x, bottom + 24), HPos::Center)?;
-                free_from = x + half + LETTER;
-            }
-        }
+        let part = area.clone().shrink((left, 0), (PANEL, bottom + BELOW));
+        let no_labels = Axis::of_rows(rows);
+        let chart = Chart::draw(&part, &MARGINS, axis, &no_labels)?;
+        let x_of = |value| chart.x_of(value);
         if let Some(x) = self.line.and_then(x_of) {
             marks::line(area, (x, ABOVE), (x, bottom), ONE.stroke_width(2))?;
         }

@@ -37,16 +37,9 @@ fn rounds(case: &CaseReport) -> String {
     if case.disturbed > 0 {
         text += &format!("; {} kept on request despite other load", case.disturbed);
     }
-    if let Some(baseline) = case
-        .variants
-        .iter()
-        .find_map(|variant| variant.baseline.as_ref())
-    {
+    if let Some(baseline) = case.variants.iter().find_map(|variant| variant.baseline.as_ref()) {
         text += &format!("; ratios to {baseline}");
-        let others = case
-            .variants
-            .iter()
-            .filter_map(|variant| variant.baseline.as_ref());
+        let others = case.variants.iter().filter_map(|variant| variant.baseline.as_ref());
         if others.into_iter().any(|other| other != baseline) {
             text += " and other baselines, as named";
         }
@@ -63,11 +56,8 @@ fn figures_of(variant: &VariantReport) -> Vec<&MetricReport> {
 fn everything(case: &CaseReport) -> Table {
     let metrics = || case.variants.iter().flat_map(figures_of);
     let named = metrics().any(|metric| !metric.name.is_empty());
-    let baselines: HashSet<_> = case
-        .variants
-        .iter()
-        .filter_map(|variant| variant.baseline.as_ref())
-        .collect();
+    let baselines: HashSet<_> =
+        case.variants.iter().filter_map(|variant| variant.baseline.as_ref()).collect();
     let several = baselines.len() > 1;
     let mut head = vec!["variant"];
     head.extend(named.then_some("figure"));
@@ -83,10 +73,7 @@ fn everything(case: &CaseReport) -> Table {
         row
     };
     let mut table = Table::new(&head);
-    let most = case
-        .variants
-        .iter()
-        .map(|variant| figures_of(variant).len());
+    let most = case.variants.iter().map(|variant| figures_of(variant).len());
     for number in 0..most.max().unwrap_or(0) {
         let of_metric = case
             .variants
@@ -99,35 +86,18 @@ fn everything(case: &CaseReport) -> Table {
 
 /// A row for each variant, a column for the median of each metric.
 fn medians(case: &CaseReport) -> Table {
-    let metrics = case
-        .variants
-        .first()
-        .map_or(&[][..], |first| &first.metrics);
+    let metrics = case.variants.first().map_or(&[][..], |first| &first.metrics);
     let heads = metrics.iter().map(|metric| {
-        let unit = if metric.unit.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", metric.unit)
-        };
+        let unit =
+            if metric.unit.is_empty() { String::new() } else { format!(" ({})", metric.unit) };
         Head::over(1, metric.name.clone() + &unit)
     });
     let row = |variant: &VariantReport| {
-        let medians = variant
-            .metrics
-            .iter()
-            .map(|metric| Cell::Number(metric.summary.median));
-        [Cell::Variant(variant.name.clone())]
-            .into_iter()
-            .chain(medians)
-            .collect()
+        let medians = variant.metrics.iter().map(|metric| Cell::Number(metric.summary.median));
+        [Cell::Variant(variant.name.clone())].into_iter().chain(medians).collect()
     };
     Table {
-        heads: vec![
-            [Head::over(1, "median of")]
-                .into_iter()
-                .chain(heads)
-                .collect(),
-        ],
+        heads: vec![[Head::over(1, "median of")].into_iter().chain(heads).collect()],
         rows: case.variants.iter().map(row).collect(),
     }
 }

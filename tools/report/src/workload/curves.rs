@@ -21,10 +21,7 @@ pub(super) fn of(cases: &[CaseReport]) -> Vec<Lines> {
             None => kinds.push((kind, vec![(threads, case)])),
         }
     }
-    kinds
-        .into_iter()
-        .filter_map(|(kind, cases)| curve(&kind, cases))
-        .collect()
+    kinds.into_iter().filter_map(|(kind, cases)| curve(&kind, cases)).collect()
 }
 
 /// The number of threads, and the rest of the name.
@@ -33,8 +30,7 @@ pub(crate) fn threads_and_kind(name: &str) -> Option<(f64, String)> {
     let (letter, number) = parts.next()?.split_once(" = ")?;
     let threads: u32 = number.parse().ok()?;
     let is_rounds = |part: &&str| {
-        part.strip_suffix(" rounds")
-            .is_some_and(|number| number.parse::<u64>().is_ok())
+        part.strip_suffix(" rounds").is_some_and(|number| number.parse::<u64>().is_ok())
     };
     let rest: Vec<_> = parts.filter(|part| !is_rounds(part)).collect();
     (matches!(letter, "t" | "n") && threads > 0).then(|| (f64::from(threads), rest.join(", ")))
@@ -53,41 +49,25 @@ fn curve(kind: &str, mut cases: Vec<(f64, &CaseReport)>) -> Option<Lines> {
             let Some(metric) = variant.metrics.first() else {
                 continue;
             };
-            let point = Point {
-                x: *threads,
-                y: metric.summary,
-            };
+            let point = Point { x: *threads, y: metric.summary };
             match lines.iter_mut().find(|line| line.variant == variant.name) {
                 Some(line) => line.points.push(point),
-                None => lines.push(Line {
-                    variant: variant.name.clone(),
-                    points: vec![point],
-                }),
+                None => lines.push(Line { variant: variant.name.clone(), points: vec![point] }),
             }
         }
     }
-    let what = [kind, &metric.name]
-        .into_iter()
-        .filter(|part| !part.is_empty());
+    let what = [kind, &metric.name].into_iter().filter(|part| !part.is_empty());
     let what = what.collect::<Vec<_>>().join(": ");
     let better = match metric.better {
         Better::Less => ", less is better",
         Better::More => ", more is better",
         Better::Neither => "",
     };
-    let unit = if metric.unit.is_empty() {
-        String::new()
-    } else {
-        format!("{}, ", metric.unit)
-    };
+    let unit = if metric.unit.is_empty() { String::new() } else { format!("{}, ", metric.unit) };
     let counts: Vec<f64> = cases.iter().map(|(threads, _)| *threads).collect();
     Some(Lines {
         caption: Caption::new(
-            if what.is_empty() {
-                "Over the number of threads"
-            } else {
-                &what
-            },
+            if what.is_empty() { "Over the number of threads" } else { &what },
             format!(
                 "over the number of threads; {unit}logarithmic{better}; median, and range of the \
                  rounds"
@@ -108,10 +88,7 @@ mod tests {
         let told = |name| threads_and_kind(name).map(|(threads, kind)| (threads as u32, kind));
         let of = |threads, kind: &str| Some((threads, kind.to_owned()));
         assert_eq!(told("t = 16, L = 5, D = 1"), of(16, "L = 5, D = 1"));
-        assert_eq!(
-            told("n = 200, 25 rounds, mutex kept"),
-            of(200, "mutex kept")
-        );
+        assert_eq!(told("n = 200, 25 rounds, mutex kept"), of(200, "mutex kept"));
         assert_eq!(told("t = 2"), of(2, ""));
         for other in [
             "N = 16, x",

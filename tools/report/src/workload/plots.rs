@@ -18,22 +18,16 @@ const MOST_PANELS: usize = 3;
 
 /// All plots that have something to draw.
 pub(super) fn of(case: &CaseReport, looks: &Looks) -> Vec<Figure> {
-    let panels = [ratios(case), usage(case), fairness(case)]
-        .into_iter()
-        .flatten();
+    let panels = [ratios(case), usage(case), fairness(case)].into_iter().flatten();
     let panels = panels.filter_map(|panels| panels.figure(looks));
-    let waits = waits(case)
-        .into_iter()
-        .filter_map(|lines| lines.figure(looks));
+    let waits = waits(case).into_iter().filter_map(|lines| lines.figure(looks));
     panels.chain(waits).collect()
 }
 
 /// A ratio with its interval, or with its range if there are too few rounds for an interval.
 pub(super) fn point(ratio: &Ratio) -> Mark {
     let range = (ratio.summary.min, ratio.summary.max);
-    let (low, high) = ratio
-        .interval
-        .map_or(range, |interval| (interval.low, interval.high));
+    let (low, high) = ratio.interval.map_or(range, |interval| (interval.low, interval.high));
     let at = ratio.summary.median;
     Mark::Point { at, low, high }
 }
@@ -46,41 +40,25 @@ fn ratios(case: &CaseReport) -> Option<Panels> {
         .filter(|variant| variant.metrics.iter().any(|metric| metric.ratio.is_some()))
         .collect();
     let metrics = &compared.first()?.metrics;
-    let panels = metrics
-        .iter()
-        .take(MOST_PANELS)
-        .enumerate()
-        .map(|(number, metric)| {
-            let mark = |variant: &&VariantReport| {
-                Some(point(variant.metrics.get(number)?.ratio.as_ref()?))
-            };
-            let name = if metric.name.is_empty() {
-                &metric.unit
-            } else {
-                &metric.name
-            };
-            Panel {
-                title: name.clone(),
-                scale: Scale::Logarithmic,
-                line: Some(1.0),
-                marks: compared.iter().map(mark).collect(),
-            }
-        });
+    let panels = metrics.iter().take(MOST_PANELS).enumerate().map(|(number, metric)| {
+        let mark =
+            |variant: &&VariantReport| Some(point(variant.metrics.get(number)?.ratio.as_ref()?));
+        let name = if metric.name.is_empty() { &metric.unit } else { &metric.name };
+        Panel {
+            title: name.clone(),
+            scale: Scale::Logarithmic,
+            line: Some(1.0),
+            marks: compared.iter().map(mark).collect(),
+        }
+    });
     let panels = panels.collect();
     let few = compared
         .iter()
         .flat_map(|variant| &variant.metrics)
         .any(|metric| metric.ratio.is_some_and(|ratio| ratio.interval.is_none()));
-    let spread = if few {
-        "range of the rounds (too few for an interval)"
-    } else {
-        "interval"
-    };
+    let spread = if few { "range of the rounds (too few for an interval)" } else { "interval" };
     Some(Panels {
-        caption: Caption::new(
-            "Ratio to the baseline",
-            format!("logarithmic; median and {spread}"),
-        ),
+        caption: Caption::new("Ratio to the baseline", format!("logarithmic; median and {spread}")),
         rows: compared.iter().copied().map(Row::of).collect(),
         panels,
     })
@@ -88,19 +66,11 @@ fn ratios(case: &CaseReport) -> Option<Panels> {
 
 /// A plot over the percentiles for each class of waits in the metrics.
 fn waits(case: &CaseReport) -> Vec<Lines> {
-    let metrics = case
-        .variants
-        .first()
-        .map_or(&[][..], |first| &first.metrics);
-    let mut classes: Vec<&str> = metrics
-        .iter()
-        .filter_map(|metric| metric.name.strip_suffix(" p50"))
-        .collect();
+    let metrics = case.variants.first().map_or(&[][..], |first| &first.metrics);
+    let mut classes: Vec<&str> =
+        metrics.iter().filter_map(|metric| metric.name.strip_suffix(" p50")).collect();
     classes.dedup();
-    classes
-        .into_iter()
-        .filter_map(|class| wait(case, class))
-        .collect()
+    classes.into_iter().filter_map(|class| wait(case, class)).collect()
 }
 
 const PERCENTILES: [&str; 5] = ["p50", "p90", "p99", "p99.9", "max"];
@@ -112,10 +82,8 @@ fn wait(case: &CaseReport, class: &str) -> Option<Lines> {
         variant.metrics.iter().find(named).cloned()
     };
     let first = case.variants.first()?;
-    let names: Vec<&str> = PERCENTILES
-        .into_iter()
-        .filter(|percentile| find(first, percentile).is_some())
-        .collect();
+    let names: Vec<&str> =
+        PERCENTILES.into_iter().filter(|percentile| find(first, percentile).is_some()).collect();
     let unit = find(first, names.first()?)?.unit;
     let line = |variant: &VariantReport| Line {
         variant: variant.name.clone(),
@@ -179,19 +147,12 @@ fn fairness(case: &CaseReport) -> Option<Panels> {
 
 /// CPU time and switches per operation.
 fn usage(case: &CaseReport) -> Option<Panels> {
-    let costs: Vec<_> = case
-        .variants
-        .iter()
-        .map(VariantReport::per_operation)
-        .collect();
+    let costs: Vec<_> = case.variants.iter().map(VariantReport::per_operation).collect();
     let panel = |number: usize, title: &str| Panel {
         title: title.to_owned(),
         scale: Scale::Linear,
         line: None,
-        marks: costs
-            .iter()
-            .map(|cost| cost.map(|all| Mark::Bar(all[number])))
-            .collect(),
+        marks: costs.iter().map(|cost| cost.map(|all| Mark::Bar(all[number]))).collect(),
     };
     costs.iter().any(Option::is_some).then(|| Panels {
         caption: Caption::new(

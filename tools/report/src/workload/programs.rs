@@ -74,14 +74,12 @@ fn row(program: &Program<'_>) -> Vec<Cell> {
         median(plain, "throughput"),
         median(ours, "throughput"),
     ];
-    row.extend(throughput.map_or([const { Cell::Empty }; 4], |metric| {
-        ratio(metric.ratio.as_ref(), metric.better)
-    }));
-    row.extend([
-        ratio_of("CPU"),
-        ratio_of("switches"),
-        median(ours, "output compared"),
-    ]);
+    row.extend(
+        throughput.map_or([const { Cell::Empty }; 4], |metric| {
+            ratio(metric.ratio.as_ref(), metric.better)
+        }),
+    );
+    row.extend([ratio_of("CPU"), ratio_of("switches"), median(ours, "output compared")]);
     row
 }
 
@@ -108,10 +106,5 @@ pub(super) fn figure(cases: &[CaseReport], looks: &Looks) -> Option<Figure> {
         "logarithmic; median and interval. More throughput is better, and less CPU time and \
          switches",
     );
-    Panels {
-        caption,
-        rows,
-        panels,
-    }
-    .figure(looks)
+    Panels { caption, rows, panels }.figure(looks)
 }

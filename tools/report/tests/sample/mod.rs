@@ -63,12 +63,9 @@ pub(crate) fn whole() -> Report {
             workload(
                 "calls",
                 Some(Patch::Private),
-                [
-                    "wait, wrong value, shared, mixing two",
-                    "wait, wrong value, private, one word",
-                ]
-                .map(|name| case(name, &FUTEXES, &[("", "ns", Better::Less)]))
-                .into(),
+                ["wait, wrong value, shared, mixing two", "wait, wrong value, private, one word"]
+                    .map(|name| case(name, &FUTEXES, &[("", "ns", Better::Less)]))
+                    .into(),
             ),
             workload("mutex", Some(Patch::ThroughputOptimized), mutex()),
             workload(
@@ -81,21 +78,18 @@ pub(crate) fn whole() -> Report {
             workload(
                 "signal",
                 Some(Patch::WakeOp),
-                [
-                    "one CPU, signal with the mutex held",
-                    "one CPU, signal after unlocking",
-                ]
-                .map(|name| {
-                    case(
-                        name,
-                        &CONDVARS,
-                        &[
-                            ("time", "ns", Better::Less),
-                            ("switches", "/hand-over", Better::Less),
-                        ],
-                    )
-                })
-                .into(),
+                ["one CPU, signal with the mutex held", "one CPU, signal after unlocking"]
+                    .map(|name| {
+                        case(
+                            name,
+                            &CONDVARS,
+                            &[
+                                ("time", "ns", Better::Less),
+                                ("switches", "/hand-over", Better::Less),
+                            ],
+                        )
+                    })
+                    .into(),
             ),
             workload(
                 "cond-perf",
@@ -112,10 +106,7 @@ pub(crate) fn whole() -> Report {
                 ..workload(
                     "programs",
                     None,
-                    vec![
-                        case("xz, 4 threads", &["plain", "waitword"], &OF_PROGRAM),
-                        odd(),
-                    ],
+                    vec![case("xz, 4 threads", &["plain", "waitword"], &OF_PROGRAM), odd()],
                 )
             },
         ],
@@ -137,17 +128,8 @@ fn random_loads() -> AnyReport {
             spread: 0.9,
             switches: 0.5,
         };
-        let rounds = |who| {
-            [1.0, 1.1, 1.2, 1.0, 1.1, 1.2]
-                .map(|round| figures(who, round))
-                .into()
-        };
-        let id = CellId {
-            family,
-            seed: 4711,
-            number,
-            beside: Beside::Quiet,
-        };
+        let rounds = |who| [1.0, 1.1, 1.2, 1.0, 1.1, 1.2].map(|round| figures(who, round)).into();
+        let id = CellId { family, seed: 4711, number, beside: Beside::Quiet };
         any::rounds::CellReport {
             cell: any::draw::cell(id),
             repeated: 1,
@@ -228,11 +210,7 @@ pub(crate) fn empty() -> Report {
             bar(
                 "that is not met",
                 Verdict::NotMet,
-                &[
-                    (3.0, Verdict::NotMet),
-                    (2.0, Verdict::NotMet),
-                    (0.5, Verdict::Met),
-                ],
+                &[(3.0, Verdict::NotMet), (2.0, Verdict::NotMet), (0.5, Verdict::Met)],
             ),
             bar("that is not measured", Verdict::NotMeasured, &[]),
         ],
@@ -256,21 +234,13 @@ fn mutex() -> Vec<CaseReport> {
 
 /// A case with figures that cannot be plotted.
 fn odd() -> CaseReport {
-    let mut case = case(
-        HOSTILE,
-        &["plain", "waitword"],
-        &[("throughput", "op/s", Better::More)],
-    );
+    let mut case = case(HOSTILE, &["plain", "waitword"], &[("throughput", "op/s", Better::More)]);
     let mut values = vec![0.0; ROUNDS];
     values[1] = f64::INFINITY;
     values[2] = f64::NAN;
     let metric = &mut case.variants[1].metrics[0];
     metric.ratio = Ratio::of(&values, &[0.0; ROUNDS]);
-    metric.summary = Summary {
-        median: f64::NAN,
-        min: 0.0,
-        max: f64::INFINITY,
-    };
+    metric.summary = Summary { median: f64::NAN, min: 0.0, max: f64::INFINITY };
     metric.values = values;
     case.variants[1].operations = 0;
     case
@@ -294,9 +264,7 @@ fn case(name: &str, variants: &[&str], metrics: &[(&str, &str, Better)]) -> Case
         let seed: usize = name.bytes().map(usize::from).sum();
         let size = (seed % 97 + 1) as f64 * 1.37 * (metric * 10 + 1) as f64;
         let spread = |round: usize| 1.0 + 0.01 * ((round * 3 + variant) % ROUNDS) as f64;
-        (0..ROUNDS)
-            .map(|round| size * (1.0 + variant as f64 / 3.0) * spread(round))
-            .collect()
+        (0..ROUNDS).map(|round| size * (1.0 + variant as f64 / 3.0) * spread(round)).collect()
     };
     let metric = |variant: usize, number: usize, (name, unit, better): (&str, &str, Better)| {
         let values = values(variant, number);
@@ -313,11 +281,7 @@ fn case(name: &str, variants: &[&str], metrics: &[(&str, &str, Better)]) -> Case
     let variant = |(number, name): (usize, &&str)| VariantReport {
         name: (*name).to_owned(),
         baseline: (number > 0).then(|| variants[0].to_owned()),
-        metrics: metrics
-            .iter()
-            .enumerate()
-            .map(|(n, m)| metric(number, n, *m))
-            .collect(),
+        metrics: metrics.iter().enumerate().map(|(n, m)| metric(number, n, *m)).collect(),
         cpu: None,
         operations: 1000,
         usage: Usage {
@@ -338,24 +302,14 @@ fn case(name: &str, variants: &[&str], metrics: &[(&str, &str, Better)]) -> Case
 
 /// A baseline's values in the same rounds: higher for some variants, lower for others.
 fn values_of(values: &[f64], variant: usize) -> Vec<f64> {
-    values
-        .iter()
-        .map(|value| value * (0.4 + 0.21 * variant as f64))
-        .collect()
+    values.iter().map(|value| value * (0.4 + 0.21 * variant as f64)).collect()
 }
 
 fn bar(what: &str, verdict: Verdict, cells: &[(f64, Verdict)]) -> BarReport {
     let cell = |&(median, verdict): &(f64, Verdict)| CellReport {
         label: format!("somebody: {median}"),
-        figure: Summary {
-            median,
-            min: median,
-            max: median,
-        },
-        interval: Some(Interval {
-            low: median,
-            high: median,
-        }),
+        figure: Summary { median, min: median, max: median },
+        interval: Some(Interval { low: median, high: median }),
         verdict,
     };
     BarReport {

@@ -6,8 +6,9 @@
 //! torture ends, even by a signal, that process corrects the clock, using the distance to
 //! CLOCK_MONOTONIC at the start.
 
-use super::{Fault, choices};
-use crate::process::shared_memory;
+use super::choice::choices;
+use super::kind::Fault;
+use crate::memory::shared_memory;
 #[cfg(not(test))]
 use machine::{distance, set};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -63,11 +64,7 @@ impl Clock {
         unsafe { libc::close(theirs) };
         match process {
             -1 => Err(std::io::Error::last_os_error()),
-            _ => Ok(Self {
-                pipe: ours,
-                process,
-                steps,
-            }),
+            _ => Ok(Self { pipe: ours, process, steps }),
         }
     }
 
@@ -85,11 +82,7 @@ impl Clock {
 fn step_until_closed(pipe: i32, seed: u64, distance: i64, steps: &AtomicU64) {
     for number in 0.. {
         let mut dice = choices(seed, Fault::Clock, number);
-        let mut poll = libc::pollfd {
-            fd: pipe,
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let mut poll = libc::pollfd { fd: pipe, events: libc::POLLIN, revents: 0 };
         // SAFETY: one whole entry.
         if unsafe { libc::poll(&raw mut poll, 1, dice.i32(1..60)) } > 0 {
             break;
@@ -138,10 +131,7 @@ mod machine {
     }
 
     fn read(clock: libc::clockid_t) -> i64 {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: room for a whole timespec.
         unsafe { libc::clock_gettime(clock, &raw mut time) };
         time.tv_sec * SECOND + time.tv_nsec
@@ -238,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_stay_within_three_seconds_and_are_given_back() {
+    fn steps_stay_within_three_seconds_and_are_undone() {
         with_clock(|machine| {
             let clock = Clock::start(7).unwrap();
             until(|| was_stepped(machine));
@@ -248,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_too_late_is_set_again() {
+    fn a_clock_that_was_set_late_is_set_again() {
         with_clock(|machine| {
             machine.is_late.store(true, SeqCst);
             set_right(RIGHT).unwrap();
@@ -257,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_set_it_is_told() {
+    fn a_clock_that_may_not_be_set_is_an_error() {
         with_clock(|machine| {
             machine.refuses.store(true, SeqCst);
             let refused = Clock::start(7).err().and_then(|error| error.raw_os_error());
@@ -268,7 +258,7 @@ mod tests {
 
     /// By Ctrl-C, by a service manager, by the kernel when memory runs out.
     #[test]
-    fn they_are_given_back_if_the_torture_is_killed() {
+    fn steps_are_undone_if_the_torture_is_killed() {
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGKILL] {
             with_clock(|machine| {
                 let mut ends = [0; 2];
@@ -292,11 +282,7 @@ mod tests {
                     }
                 }
                 until(|| was_stepped(machine));
-                let mut poll = libc::pollfd {
-                    fd: ends[0],
-                    events: libc::POLLIN,
-                    revents: 0,
-                };
+                let mut poll = libc::pollfd { fd: ends[0], events: libc::POLLIN, revents: 0 };
                 // SAFETY: our own child and descriptors; one whole entry.
                 unsafe {
                     libc::kill(torture, signal);

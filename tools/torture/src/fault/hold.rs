@@ -1,6 +1,7 @@
 //! Random holds: a thread that dawdles, most often with a lock held, does so for `1 << dice`
 //! nanoseconds, and now and then for milliseconds. It spins, or it sleeps like a preempted thread.
 
+use crate::nap::nap;
 use std::time::{Duration, Instant};
 
 /// How long to hold, and whether to sleep. Mostly there is no hold.
@@ -17,7 +18,7 @@ pub(crate) fn choose(dice: &mut fastrand::Rng) -> Option<(Duration, bool)> {
 pub(crate) fn hold(time: Duration, asleep: bool) {
     let until = Instant::now() + time;
     if asleep {
-        crate::actor::nap(time.as_micros() as u64);
+        nap(time.as_micros() as u64);
         return;
     }
     while Instant::now() < until {

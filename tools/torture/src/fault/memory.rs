@@ -8,7 +8,7 @@
 //!
 //! On x86-64 only; elsewhere nothing is refused.
 
-use super::Flag;
+use super::flag::Flag;
 use crate::context::Context;
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -27,11 +27,13 @@ pub(super) fn run(context: &'static Context, over: &Flag) {
 
 #[cfg(target_arch = "x86_64")]
 mod filter {
-    use super::super::{Fault, noted_choices, pause};
-    use super::*;
+    use super::Flag;
     use crate::board::Board;
+    use crate::context::Context;
     use crate::count::Count;
-    use crate::drop_in::DropIn;
+    use crate::fault::choice::{noted_choices, pause};
+    use crate::fault::kind::Fault;
+    use crate::slice::DropIn;
     use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::SeqCst};
 
     /// Which calls fail. Counted from the moment the pattern was set: calls `FROM..TO`, and every
@@ -88,10 +90,8 @@ mod filter {
             action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER | libc::SA_RESTART;
             libc::sigaction(libc::SIGSYS, &raw const action, std::ptr::null_mut());
             let mut filter = filter(start, end);
-            let program = libc::sock_fprog {
-                len: filter.len() as u16,
-                filter: filter.as_mut_ptr(),
-            };
+            let program =
+                libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
             libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
             let mode = libc::SECCOMP_MODE_FILTER;
             libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program);
@@ -113,9 +113,7 @@ mod filter {
             let number = |text| u64::from_str_radix(text, 16).ok();
             Some((number(start)?, number(end)?))
         });
-        let mut own = ranges
-            .into_iter()
-            .filter(|(start, end)| (start..end).contains(&&here));
+        let mut own = ranges.into_iter().filter(|(start, end)| (start..end).contains(&&here));
         // The filter compares the lower halves only if the upper ones are equal, so both ends must
         // share one upper half.
         own.next().filter(|(start, end)| start >> 32 == end >> 32)
@@ -149,12 +147,7 @@ mod filter {
     }
 
     fn statement(code: u32, value: u32) -> libc::sock_filter {
-        libc::sock_filter {
-            code: code as u16,
-            jt: 0,
-            jf: 0,
-            k: value,
-        }
+        libc::sock_filter { code: code as u16, jt: 0, jf: 0, k: value }
     }
 
     extern "C" fn answer(_signal: i32, _about: *mut libc::siginfo_t, state: *mut libc::c_void) {
@@ -171,11 +164,7 @@ mod filter {
                 let errno = libc::__errno_location();
                 let before = *errno;
                 let result = the_c_librarys_syscall()(number, a, b, c, d, e, f);
-                let answer = if result == -1 {
-                    -i64::from(*errno)
-                } else {
-                    result
-                };
+                let answer = if result == -1 { -i64::from(*errno) } else { result };
                 *errno = before;
                 answer
             };

@@ -6,7 +6,10 @@
 //! and no thread stays real-time for long. Where it is not permitted (no `CAP_SYS_NICE`), only what
 //! every thread may do is done.
 
-use super::{Fault, Flag, noted_choices, pause, tasks};
+use super::choice::{noted_choices, pause};
+use super::flag::Flag;
+use super::kind::Fault;
+use super::tasks;
 use crate::context::Context;
 use crate::count::Count;
 use std::time::Duration;
@@ -24,10 +27,7 @@ pub(crate) fn stay_above() -> bool {
 pub(super) fn run(context: &'static Context, over: &Flag) {
     // SAFETY: takes no pointers. This is the value that the process was started with.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, std::process::id()) };
-    let ordinary = Ordinary {
-        permitted: stay_above(),
-        nice,
-    };
+    let ordinary = Ordinary { permitted: stay_above(), nice };
     for number in 0.. {
         let mut dice = noted_choices(context, Fault::Priority, number);
         if !over.sleep(pause(&mut dice, 20)) {

@@ -1,7 +1,10 @@
 //! CPU affinity, shuffled as in the kernel's locktorture: all threads to one CPU, to another, each
 //! to some CPU, anywhere. Never outside the set that the process was started with.
 
-use super::{Fault, Flag, noted_choices, pause, tasks};
+use super::choice::{noted_choices, pause};
+use super::flag::Flag;
+use super::kind::Fault;
+use super::tasks;
 use crate::context::Context;
 use crate::count::Count;
 

@@ -2,7 +2,9 @@
 //! scenario is stopped while the others go on, or, from outside, the scenario's own process with
 //! all its threads, including its watchdog.
 
-use super::{Fault, Flag, choices, noted_choices, pause};
+use super::choice::{choices, noted_choices, pause};
+use super::flag::Flag;
+use super::kind::Fault;
 use crate::context::Context;
 use crate::count::Count;
 use std::sync::Arc;
@@ -92,11 +94,7 @@ impl Outside {
             }
         };
         let thread = std::thread::spawn(work);
-        Self {
-            over,
-            stops,
-            thread,
-        }
+        Self { over, stops, thread }
     }
 
     /// Stops no longer, and leaves the process running. Returns how often it was stopped.

@@ -3,7 +3,9 @@
 //!
 //! A pausing thread sleeps in the kernel on a word of the board, without the library.
 
-use super::{Fault, Flag, noted_choices, pause};
+use super::choice::{noted_choices, pause};
+use super::flag::Flag;
+use super::kind::Fault;
 use crate::board::Board;
 use crate::context::Context;
 use crate::count::Count;
@@ -11,10 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 
 /// No pause is longer, even if the process that would end it is killed.
-static LONGEST: libc::timespec = libc::timespec {
-    tv_sec: 0,
-    tv_nsec: 200_000_000,
-};
+static LONGEST: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 pub(super) fn run(context: &'static Context, over: &Flag) {
     let word = &context.board.pause;
@@ -37,15 +36,7 @@ pub(crate) fn pause_with_all(board: &Board) {
     if board.pause.load(SeqCst) != 0 {
         let word = &raw const board.pause;
         // SAFETY: a word that lives as long as the process, and a whole timespec.
-        unsafe {
-            libc::syscall(
-                libc::SYS_futex,
-                word,
-                libc::FUTEX_WAIT,
-                1,
-                &raw const LONGEST,
-            )
-        };
+        unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT, 1, &raw const LONGEST) };
     }
 }
 

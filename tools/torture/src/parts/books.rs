@@ -114,9 +114,7 @@ impl Books {
         self.turns.store(0, Relaxed);
         match self.pair.empty() {
             counted if counted == [changes; 2] => Ok(()),
-            counted => Err(format!(
-                "{changes} changes were made, but the counts are {counted:?}"
-            )),
+            counted => Err(format!("{changes} changes were made, but the counts are {counted:?}")),
         }
     }
 }
@@ -126,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_at_once_are_seen() {
+    fn two_holders_at_once_are_detected() {
         let pair = Pair::default();
         assert!(pair.change(|| {}));
         assert!(!pair.change(|| assert!(!pair.change(|| {}))));

@@ -2,6 +2,7 @@
 
 pub(crate) mod books;
 pub(crate) mod bounded;
+pub(crate) mod ring;
 pub(crate) mod store;
 pub(crate) mod storm;
 pub(crate) mod team;

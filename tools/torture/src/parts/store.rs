@@ -2,7 +2,8 @@
 //! variables.
 
 use crate::actor::{Actor, Verdict};
-use crate::context::{Crew, mix};
+use crate::crew::Crew;
+use crate::seed::mix;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// The most tokens that fit into a store.
@@ -62,7 +63,7 @@ impl Heap {
 #[repr(C)]
 pub(crate) struct Store {
     /// With room for only one token, a lost signal stops all threads.
-    room: AtomicUsize,
+    room: usize,
     /// Changed with the mutex held, by plain loads and stores.
     held: AtomicUsize,
     tokens: [AtomicU64; ROOM],
@@ -73,17 +74,12 @@ pub(crate) struct Store {
 impl Store {
     pub(crate) fn new(room: usize) -> Self {
         Self {
-            room: AtomicUsize::new(room),
+            room,
             held: AtomicUsize::new(0),
             tokens: Default::default(),
             given: Heap::default(),
             taken: Heap::default(),
         }
-    }
-
-    /// Must be called while the store is empty and unused.
-    pub(crate) fn set_room(&self, room: usize) {
-        self.room.store(room, Relaxed);
     }
 
     /// Gives `token` if there is one, else takes a token.
@@ -93,13 +89,12 @@ impl Store {
         monitor: &impl Monitor,
         token: Option<u64>,
     ) -> Verdict {
-        let room = self.room.load(Relaxed);
-        let (wait_for, tell, unfit) = match token {
-            Some(_) => (Condition::NotFull, Condition::NotEmpty, room),
+        let (wait_for, to_signal, blocked) = match token {
+            Some(_) => (Condition::NotFull, Condition::NotEmpty, self.room),
             None => (Condition::NotEmpty, Condition::NotFull, 0),
         };
         monitor.lock(actor)?;
-        while self.held.load(Relaxed) == unfit {
+        while self.held.load(Relaxed) == blocked {
             monitor.wait(actor, wait_for)?;
         }
         let held = self.held.load(Relaxed);
@@ -126,11 +121,11 @@ impl Store {
         actor.step();
         let inside = monitor.signals_inside(actor);
         if inside {
-            monitor.signal(actor, tell, true)?;
+            monitor.signal(actor, to_signal, true)?;
         }
         monitor.unlock(actor)?;
         if !inside {
-            monitor.signal(actor, tell, false)?;
+            monitor.signal(actor, to_signal, false)?;
         }
         Ok(())
     }
@@ -145,28 +140,31 @@ impl Store {
     }
 }
 
-/// Hires pairs of givers and takers, each for `quota` tokens. `place` returns the store that a pair
-/// uses, and a monitor for each of the two.
-pub(crate) fn hire<'scope, M: Monitor + Send + 'scope>(
+/// Hires pairs of givers and takers, each for `quota` tokens. `place` returns the store and the
+/// monitor that a pair uses. Each thread that ends is subtracted from `left`.
+pub(crate) fn hire<'scope, M: Monitor + Copy + Send + 'scope>(
     crew: &mut Crew<'scope, '_>,
     pairs: usize,
     quota: usize,
-    place: impl Fn(usize, bool) -> (&'scope Store, M),
+    left: &'scope AtomicUsize,
+    place: impl Fn(usize) -> (&'scope Store, M),
 ) {
     for pair in 0..pairs {
+        let (store, monitor) = place(pair);
         for gives in [true, false] {
             let role = if gives { "giver" } else { "taker" };
-            let (store, monitor) = place(pair, gives);
-            crew.spawn(role, pair, move |actor| {
-                for number in 0..quota {
-                    let token = mix((pair * quota + number) as u64);
-                    store.pass(actor, &monitor, gives.then_some(token))?;
-                    if actor.dice.u32(0..256) == 0 {
-                        actor.move_to_some_cpu();
-                    }
-                    monitor.look_around(actor)?;
+            let visit = move |actor: &mut Actor, number| {
+                let token = mix((pair * quota + number) as u64);
+                store.pass(actor, &monitor, gives.then_some(token))?;
+                if actor.dice.u32(0..256) == 0 {
+                    actor.move_to_some_cpu();
                 }
-                Ok(())
+                monitor.look_around(actor)
+            };
+            crew.spawn(role, pair, move |actor| {
+                let ended = (0..quota).try_for_each(|number| visit(actor, number));
+                left.fetch_sub(1, Relaxed);
+                ended
             });
         }
     }

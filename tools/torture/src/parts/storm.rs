@@ -10,14 +10,7 @@ pub(crate) const SIGNAL: i32 = libc::SIGUSR1;
 
 /// Installs `handler` for a signal, with or without `SA_RESTART`.
 pub(crate) fn install(signal: i32, handler: extern "C" fn(i32), restarting: bool) {
-    // SAFETY: a whole `sigaction`; the handler calls only what is async-signal-safe.
-    let result = unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler as *const () as usize;
-        action.sa_flags = if restarting { libc::SA_RESTART } else { 0 };
-        libc::sigaction(signal, &raw const action, std::ptr::null_mut())
-    };
-    assert_eq!(result, 0, "no handler");
+    waitword_testkit::install(signal, handler, if restarting { libc::SA_RESTART } else { 0 });
 }
 
 /// The threads that the storm strikes.
@@ -56,8 +49,8 @@ impl Targets {
 
 fn signal(thread: u32) {
     if thread != 0 {
-        // SAFETY: passes only numbers. The thread may have ended. Then the signal reaches no
-        // thread, or another thread of this process, where the handler is installed too.
-        unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread, SIGNAL) };
+        // The thread may have ended. Then the signal reaches no thread, or another thread of this
+        // process, where the handler is installed too.
+        waitword_testkit::signal(thread as i32, SIGNAL);
     }
 }

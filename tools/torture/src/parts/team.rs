@@ -2,8 +2,9 @@
 //! do the same work, some of which are killed.
 
 use crate::actor::{Actor, Verdict};
-use crate::context::{Context, STACK};
+use crate::context::Context;
 use crate::count::Count;
+use crate::crew::STACK;
 use crate::process::{self, Ended};
 use std::time::Duration;
 

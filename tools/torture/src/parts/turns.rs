@@ -33,7 +33,7 @@ pub(crate) trait Locked: Sync {
     fn give_back(&self, actor: &mut Actor, held: Self::Held) -> Verdict;
 
     /// Called by a thread that does not hold it: checks that it gets an error.
-    fn ask_as_stranger(&self) -> Verdict {
+    fn check_as_non_owner(&self) -> Verdict {
         Ok(())
     }
 
@@ -67,11 +67,7 @@ pub(crate) struct Turns {
 impl Turns {
     /// About `all` turns in total.
     pub(crate) fn of(threads: usize, all: usize) -> Self {
-        Self {
-            threads,
-            each: (all / threads).max(2),
-            readers: 0,
-        }
+        Self { threads, each: (all / threads).max(2), readers: 0 }
     }
 }
 
@@ -128,7 +124,7 @@ pub(crate) fn turn<T: Locked>(
     }
     lock.give_back(actor, held).map_err(named)?;
     match actor.dice.u32(0..16) {
-        0 => lock.ask_as_stranger().map_err(named),
+        0 => lock.check_as_non_owner().map_err(named),
         _ => Ok(()),
     }
 }

@@ -2,25 +2,29 @@
 //! mutexes of every flavour and kind, rwlocks, a store with condvars, semaphores.
 //!
 //! Checked, over all processes: one holder at a time, and a writer is alone; no turn, write or
-//! token is lost; all threads end.
+//! token is lost; owners and non-owners get the right errors; all threads end.
 
-use super::locks::{Sort, in_time};
+use super::cond::{Condvars, Place};
+use super::{mutex, rwlock};
 use crate::actor::{Actor, Verdict};
-use crate::context::{Context, Round, mix};
+use crate::context::{Context, Round};
+use crate::memory::shared_memory;
+use crate::objects::library::condvar::Condvar;
+use crate::objects::library::mutex::{Mutex, Sort};
+use crate::objects::library::rwlock::RwLock;
 use crate::parts::books::Books;
-use crate::parts::store::{Condition, Monitor, Store};
-use crate::parts::team;
-use crate::process::shared_memory;
+use crate::parts::store::Store;
+use crate::parts::{team, turns};
+use crate::seed::mix;
 use crate::spot::{Spot, Word};
 use std::ptr::NonNull;
-use waitword::{
-    Deadline, Preference, RawCondvar, RawPosixMutex, RawRwLock, RwLockError, Scope, Semaphore,
-};
+use waitword::{Preference, RawCondvar, RawPosixMutex, RawRwLock, Scope, Semaphore};
 
 const PROCESSES: usize = 3;
 const TURNS: usize = 3_000;
 const MOST_THREADS: usize = 96;
 const MUTEXES: usize = 12;
+const PREFERENCES: [Preference; 2] = [Preference::Reader, Preference::Writer];
 const ROOM: usize = 2;
 
 /// All objects, as they lie in memory.
@@ -40,17 +44,14 @@ struct World {
 
 impl World {
     fn new(round: Round) -> Self {
-        let mut sorts = sorts();
-        let number = round.dice().usize(0..MUTEXES);
         let room = 1 + round.dice().u32(0..3);
-        let lock = sorts.nth(number).map(Sort::make).unwrap_or_default();
-        let mut sorts = self::sorts();
+        let mut sorts = sorts();
         let mut mutex = || sorts.next().map(Sort::make).unwrap_or_default();
         Self {
             mutexes: [(); MUTEXES].map(|()| (mutex(), Books::default())),
-            rwlocks: [Preference::Reader, Preference::Writer]
+            rwlocks: PREFERENCES
                 .map(|preference| (RawRwLock::with(preference, Scope::Shared), Books::default())),
-            lock,
+            lock: sort_of_store(round).make(),
             not_empty: RawCondvar::with_scope(Scope::Shared),
             not_full: RawCondvar::with_scope(Scope::Shared),
             store: Store::new(ROOM),
@@ -64,22 +65,32 @@ fn sorts() -> impl Iterator<Item = Sort> {
     Sort::all().filter(|sort| sort.scope == Scope::Shared)
 }
 
-/// The world as one process sees it, with the names of its objects in the report.
-#[derive(Clone, Copy)]
-struct View<'a> {
-    world: &'a World,
-    names: &'a Names,
+/// The sort of the store's mutex in a round.
+fn sort_of_store(round: Round) -> Sort {
+    let number = round.dice().usize(0..MUTEXES);
+    sorts().nth(number).expect("as many sorts as mutexes")
 }
 
+/// The names of the objects in the report.
 struct Names {
     mutexes: Vec<Spot>,
     rwlocks: Vec<Spot>,
     lock: Spot,
-    bells: [Spot; 2],
+    condvars: [Spot; 2],
     semaphores: [Spot; 2],
 }
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+/// The world as one process sees it.
+struct View<'a> {
+    world: &'static World,
+    names: &'a Names,
+    mutexes: Vec<mutex::Guarded<Mutex>>,
+    rwlocks: Vec<rwlock::Guarded<RwLock>>,
+    lock: Mutex,
+    condvars: Condvars<Condvar>,
+}
+
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let memory = NonNull::new(shared_memory(size_of::<World>()).cast::<World>());
     let memory = memory.expect("memory is not at null");
     let names = &Names::new(context, memory);
@@ -89,11 +100,8 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         unsafe { memory.write(World::new(now)) };
         let each = (now.threads.min(MOST_THREADS) / PROCESSES).max(4) / 4;
         team::run(context, PROCESSES, &|process| {
-            let view = View {
-                world: map_elsewhere(memory),
-                names,
-            };
-            work(context, now, process * each, each, view)
+            let view = View::new(map_elsewhere(memory), names, now);
+            work(context, now, process * each, each, &view)
         })?;
         // SAFETY: written above. No thread changes it any more.
         over(unsafe { memory.as_ref() })?;
@@ -108,36 +116,41 @@ fn map_elsewhere(memory: NonNull<World>) -> &'static World {
         let flags = libc::MREMAP_MAYMOVE;
         let elsewhere = libc::mremap(memory.as_ptr().cast(), 0, size_of::<World>(), flags);
         assert_ne!(elsewhere, libc::MAP_FAILED, "cannot map the memory again");
-        assert_ne!(elsewhere.cast(), memory.as_ptr());
+        assert_ne!(elsewhere, memory.as_ptr().cast());
         &*elsewhere.cast::<World>()
     }
 }
-
 /// Four roles, of `each` threads each.
 fn work(
     context: &'static Context,
     round: Round,
     first: usize,
     each: usize,
-    view: View<'_>,
+    view: &View<'_>,
 ) -> Verdict {
     let quota = (TURNS / (each * PROCESSES * 4)).max(4);
+    let place = &Place { lock: &view.lock, condvars: &view.condvars, in_order: false };
     context.crew(round, |crew| {
         for index in first..first + each {
             crew.spawn("locker", index, move |actor| {
-                (0..quota).try_for_each(|_| view.lock(actor))
+                (0..quota).try_for_each(|_| {
+                    let lock = &view.mutexes[actor.dice.usize(0..MUTEXES)];
+                    turns::turn(actor, lock, 0, None)
+                })
             });
             crew.spawn("sharer", index, move |actor| {
-                (0..quota).try_for_each(|_| view.share(actor))
+                (0..quota).try_for_each(|_| {
+                    let lock = &view.rwlocks[actor.dice.usize(0..PREFERENCES.len())];
+                    turns::turn(actor, lock, 12, None)
+                })
             });
             for gives in [true, false] {
                 let role = if gives { "giver" } else { "taker" };
                 crew.spawn(role, index, move |actor| {
                     for number in 0..quota {
                         let token = mix((index * quota + number) as u64);
-                        view.world
-                            .store
-                            .pass(actor, &view, gives.then_some(token))?;
+                        let token = gives.then_some(token);
+                        view.world.store.pass(actor, &place, token)?;
                         view.count(actor, gives)?;
                     }
                     Ok(())
@@ -162,67 +175,31 @@ fn over(world: &World) -> Verdict {
     world.not_full.destroy().map_err(error)
 }
 
-impl View<'_> {
-    fn lock(&self, actor: &mut Actor) -> Verdict {
-        let index = actor.dice.usize(0..MUTEXES);
-        let (mutex, books) = &self.world.mutexes[index];
-        let spot = self.names.mutexes[index];
-        let deadline = (actor.dice.u32(0..4) == 0).then(|| actor.tiny_deadline());
-        let locked = actor.wait_at(spot, deadline.is_some(), || match deadline {
-            Some(deadline) => mutex.lock_until(deadline),
-            None => mutex.lock_checked(),
-        });
-        if in_time(actor, locked)? {
-            actor.holds(spot);
-            books.change(actor)?;
-            if actor.leaves_out() {
-                actor.keeps(spot);
-            }
-            actor.releases(spot);
-            // SAFETY: locked just above.
-            unsafe { mutex.unlock() };
-        }
-        Ok(())
-    }
-
-    fn share(&self, actor: &mut Actor) -> Verdict {
-        let index = actor.dice.usize(0..2);
-        let (lock, books) = &self.world.rwlocks[index];
-        let spot = self.names.rwlocks[index];
-        let writes = actor.dice.u32(0..4) == 0;
-        let deadline = (actor.dice.u32(0..4) == 0).then(|| actor.tiny_deadline());
-        let until: Option<&Deadline> = deadline.as_ref();
-        let locked = actor.wait_at(spot, until.is_some(), || match writes {
-            true => lock.write(0, until),
-            false => lock.read(0, until),
-        });
-        match locked {
-            Ok(()) => {}
-            Err(RwLockError::TimedOut) if until.is_some() => return Ok(()),
-            Err(error) => return Err(format!("not taken: {error}")),
-        }
-        actor.holds(spot);
-        match writes {
-            true => books.change(actor)?,
-            false => books.look(actor)?,
-        }
-        actor.releases(spot);
-        // SAFETY: taken above, in this way.
-        unsafe {
-            use waitword::lock_api::RawRwLock as _;
-            match writes {
-                true => lock.unlock_exclusive(),
-                false => lock.unlock_shared(),
-            }
-        }
-        Ok(())
-    }
-
-    fn bell(&self, what: Condition) -> (&RawCondvar, Spot) {
-        let [not_empty, not_full] = self.names.bells;
-        match what {
-            Condition::NotEmpty => (&self.world.not_empty, not_empty),
-            Condition::NotFull => (&self.world.not_full, not_full),
+impl<'a> View<'a> {
+    fn new(world: &'static World, names: &'a Names, round: Round) -> Self {
+        let mutexes = world.mutexes.iter().zip(sorts()).zip(&names.mutexes);
+        let rwlocks = world.rwlocks.iter().zip(PREFERENCES).zip(&names.rwlocks);
+        let [not_empty, not_full] = names.condvars;
+        Self {
+            world,
+            names,
+            mutexes: mutexes
+                .map(|(((mutex, books), sort), &spot)| mutex::Guarded {
+                    lock: Mutex::at(mutex, sort, spot),
+                    books,
+                })
+                .collect(),
+            rwlocks: rwlocks
+                .map(|(((lock, books), preference), &spot)| rwlock::Guarded {
+                    lock: RwLock::at(lock, preference, spot),
+                    books,
+                })
+                .collect(),
+            lock: Mutex::at(&world.lock, sort_of_store(round), names.lock),
+            condvars: Condvars {
+                not_empty: Condvar::at(&world.not_empty, not_empty),
+                not_full: Condvar::at(&world.not_full, not_full),
+            },
         }
     }
 
@@ -243,42 +220,6 @@ impl View<'_> {
     }
 }
 
-impl Monitor for View<'_> {
-    fn lock(&self, actor: &mut Actor) -> Verdict {
-        actor.wait_at(self.names.lock, false, || self.world.lock.lock());
-        actor.holds(self.names.lock);
-        Ok(())
-    }
-
-    fn unlock(&self, actor: &mut Actor) -> Verdict {
-        actor.releases(self.names.lock);
-        // SAFETY: locked by the caller.
-        unsafe { self.world.lock.unlock() };
-        Ok(())
-    }
-
-    fn wait(&self, actor: &mut Actor, what: Condition) -> Verdict {
-        let (condvar, spot) = self.bell(what);
-        let deadline = (actor.dice.u32(0..6) == 0).then(|| actor.tiny_deadline());
-        actor.releases(self.names.lock);
-        let waited = actor.wait_at(spot, deadline.is_some(), || {
-            // SAFETY: the mutex is held, and all threads that wait here do so with it.
-            unsafe { condvar.wait(&self.world.lock, deadline.as_ref()) }
-        });
-        actor.holds(self.names.lock);
-        in_time(actor, waited).map(drop)
-    }
-
-    fn signal(&self, actor: &mut Actor, what: Condition, _inside: bool) -> Verdict {
-        let (condvar, _) = self.bell(what);
-        match actor.dice.u32(0..4) {
-            0 => drop(condvar.notify_all()),
-            _ => drop(condvar.notify_one()),
-        }
-        Ok(())
-    }
-}
-
 impl Names {
     fn new(context: &Context, memory: NonNull<World>) -> Self {
         let name = |name: &str, place: *mut u8, bits| {
@@ -296,24 +237,16 @@ impl Names {
                         name(&sort.name(), mutex.cast(), 32)
                     })
                     .collect(),
-                rwlocks: (0..2)
+                rwlocks: (0..PREFERENCES.len())
                     .map(|index| {
                         let lock = &raw mut (*world).rwlocks[index].0;
                         name("rwlock", lock.cast(), 64)
                     })
                     .collect(),
                 lock: name("store's mutex", (&raw mut (*world).lock).cast(), 32),
-                bells: [
-                    name(
-                        "condvar `not empty`",
-                        (&raw mut (*world).not_empty).cast(),
-                        64,
-                    ),
-                    name(
-                        "condvar `not full`",
-                        (&raw mut (*world).not_full).cast(),
-                        64,
-                    ),
+                condvars: [
+                    name("condvar `not empty`", (&raw mut (*world).not_empty).cast(), 64),
+                    name("condvar `not full`", (&raw mut (*world).not_full).cast(), 64),
                 ],
                 semaphores: [
                     name("semaphore of stock", (&raw mut (*world).stock).cast(), 64),

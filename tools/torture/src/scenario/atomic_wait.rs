@@ -58,15 +58,7 @@ macro_rules! can_be_changed {
     };
 }
 
-can_be_changed!(
-    AtomicPtr<u8>,
-    AtomicI64,
-    AtomicUsize,
-    AtomicU32,
-    AtomicI16,
-    AtomicU8,
-    AtomicBool
-);
+can_be_changed!(AtomicPtr<u8>, AtomicI64, AtomicUsize, AtomicU32, AtomicI16, AtomicU8, AtomicBool);
 
 /// An atomic that two threads change alternately. Each waits until it no longer holds what that
 /// thread stored.
@@ -84,11 +76,7 @@ impl<A: Change> Pair<A> {
         // SAFETY: never freed, and an atomic of this size.
         let word = unsafe { Word::at(address, 8 * size_of::<A>() as u32) };
         let spot = context.name_word(std::any::type_name::<A>(), word, Scope::Private);
-        Box::new(Self {
-            atomic,
-            spot,
-            value,
-        })
+        Box::new(Self { atomic, spot, value })
     }
 }
 
@@ -126,7 +114,7 @@ impl<A: Change> Turn for Pair<A> {
     }
 }
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let most = context.slice.most_threads() / 2;
     let mut all = Vec::new();
     while all.len() < most {

@@ -8,6 +8,7 @@ use crate::actor::{Actor, Verdict};
 use crate::context::Context;
 use crate::parts::store::{self, Condition, Monitor, ROOM, Store};
 use crate::spot::{How, SIZES, Spot};
+use std::sync::atomic::AtomicUsize;
 use waitword::Error;
 
 const TOKENS: usize = 6_000;
@@ -110,10 +111,7 @@ struct Place {
 impl Place {
     fn new(context: &Context, mutex: Spot, bits: u32) -> Self {
         let mutex = Mutex(mutex);
-        let condvar = |name| Condvar {
-            signals: context.private_word(name, bits),
-            mutex,
-        };
+        let condvar = |name| Condvar { signals: context.private_word(name, bits), mutex };
         Self {
             mutex,
             not_empty: condvar("not empty"),
@@ -157,7 +155,7 @@ impl Monitor for &Place {
     }
 }
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let mut places = Vec::new();
     let mutexes = context.colliding_words("mutex", &SIZES);
     for (index, mutex) in mutexes.into_iter().enumerate() {
@@ -169,8 +167,9 @@ pub(super) fn run(context: &'static Context) -> Verdict {
         let before = context.totals();
         let pairs = round.threads / 2;
         let quota = (TOKENS / pairs).max(1);
+        let left = &AtomicUsize::new(pairs * 2);
         context.crew(round, |crew| {
-            store::hire(crew, pairs, quota, |pair, _| {
+            store::hire(crew, pairs, quota, left, |pair| {
                 let place = &places[pair % places.len()];
                 (&place.store, place)
             });

@@ -9,12 +9,13 @@
 //! Checked: all threads pass each time, none passes twice, none passes before the set or the last
 //! count.
 
-use super::object::Object;
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
 use crate::count::Count;
+use crate::objects::library::object::Object;
+use crate::spot::Spot;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use waitword::{AutoEvent, Event, Latch, Scope};
+use waitword::{AutoEvent, Deadline, Event, Latch, Scope};
 
 const PASSES: usize = 5_000;
 const MEMBERS: usize = 4;
@@ -37,7 +38,7 @@ struct Ring {
     turn: AtomicUsize,
 }
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let scopes = [Scope::Private, Scope::Shared];
     let gates = scopes.map(|scope| Gate {
         event: Object::new(context, "event", 64, scope, Event::with_scope(false, scope)),
@@ -55,20 +56,20 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     });
     let (gates, rings) = (&gates, &rings);
     while let Some(round) = context.next_round() {
-        let crowd = (round.threads.min(MOST) / 4).max(2);
-        let times = (PASSES / crowd).min(200);
+        let passers = (round.threads.min(MOST) / 4).max(2);
+        let times = (PASSES / passers).min(200);
         for gate in gates {
-            gate.renew(crowd);
+            gate.renew(passers);
         }
         context.crew(round, |crew| {
             for (number, gate) in gates.iter().enumerate() {
-                for index in 0..crowd {
-                    crew.spawn("passer", number * crowd + index, move |actor| {
-                        (0..times).try_for_each(|time| gate.pass(actor, time, crowd))
+                for index in 0..passers {
+                    crew.spawn("passer", number * passers + index, move |actor| {
+                        (0..times).try_for_each(|time| gate.pass(actor, time, passers))
                     });
                 }
                 crew.spawn("porter", number, move |actor| {
-                    (0..times).try_for_each(|time| gate.open(actor, time, crowd))
+                    (0..times).try_for_each(|time| gate.open(actor, time, passers))
                 });
             }
             for (number, ring) in rings.iter().enumerate() {
@@ -90,48 +91,38 @@ pub(super) fn run(context: &'static Context) -> Verdict {
 }
 
 impl Gate {
-    fn renew(&self, crowd: usize) {
+    fn renew(&self, passers: usize) {
         self.event.renew(Event::with_scope(false, self.event.scope));
         self.opened.store(0, SeqCst);
         self.passed.store(0, SeqCst);
         for latch in &self.latches {
-            self.renew_latch(latch, crowd);
+            self.renew_latch(latch, passers);
         }
     }
 
     /// For all threads that pass, and for the porter.
-    fn renew_latch(&self, latch: &Object<Latch>, crowd: usize) {
-        latch.renew(Latch::with_scope(crowd as u32 + 1, latch.scope));
+    fn renew_latch(&self, latch: &Object<Latch>, passers: usize) {
+        latch.renew(Latch::with_scope(passers as u32 + 1, latch.scope));
     }
 
-    fn pass(&self, actor: &mut Actor, time: usize, crowd: usize) -> Verdict {
+    fn pass(&self, actor: &mut Actor, time: usize, passers: usize) -> Verdict {
         let (event, spot) = (self.event.get(), self.event.spot);
         actor.dawdle();
-        loop {
-            if actor.dice.u32(0..4) > 0 {
-                actor.wait_at(spot, false, || event.wait());
-                break;
-            }
-            let soon = actor.tiny_deadline();
-            if actor.wait_at(spot, true, || event.wait_until(soon)) {
-                break;
-            }
-            actor.count(Count::Timeouts, 1);
-        }
+        wait(actor, spot, 4, || event.wait(), |soon| event.wait_until(soon));
         if self.opened.load(SeqCst) != time + 1 {
             return Err("passed an event before it was set".to_owned());
         }
         self.passed.fetch_add(1, SeqCst);
-        self.meet(actor, time, crowd)
+        self.meet(actor, time, passers)
     }
 
     /// All threads wait for each other and for the porter, which has closed the gate. Only then may
     /// any of them come to it again.
-    fn meet(&self, actor: &mut Actor, time: usize, crowd: usize) -> Verdict {
+    fn meet(&self, actor: &mut Actor, time: usize, passers: usize) -> Verdict {
         let latch = &self.latches[time % 2];
         let met = actor.wait_at(latch.spot, false, || latch.get().arrive_and_wait());
         met.map_err(|error| format!("one too many at a latch: {error}"))?;
-        let (passed, least) = (self.passed.load(SeqCst), (time + 1) * crowd);
+        let (passed, least) = (self.passed.load(SeqCst), (time + 1) * passers);
         if passed < least {
             return Err(format!("passed a latch after {passed} counts, not {least}"));
         }
@@ -140,32 +131,32 @@ impl Gate {
         Ok(())
     }
 
-    fn open(&self, actor: &mut Actor, time: usize, crowd: usize) -> Verdict {
+    fn open(&self, actor: &mut Actor, time: usize, passers: usize) -> Verdict {
         let event = self.event.get();
-        if time > 0 && self.passed.load(SeqCst) != time * crowd {
+        if time > 0 && self.passed.load(SeqCst) != time * passers {
             return Err("a thread passed an event twice".to_owned());
         }
         self.opened.fetch_add(1, SeqCst);
         actor.dawdle();
-        let all = (time + 1) * crowd;
+        let all = (time + 1) * passers;
         if actor.leaves_out() {
             // No thread passes.
         } else if actor.dice.u32(0..3) == 0 {
             while self.passed.load(SeqCst) < all {
                 event.set();
                 event.reset();
-                crate::actor::let_others_run();
+                crate::nap::let_others_run();
             }
         } else {
             event.set();
             while self.passed.load(SeqCst) < all {
-                crate::actor::nap(20);
+                crate::nap::nap(20);
             }
             event.reset();
         }
         // All have passed, and so have left the latch of the previous time.
-        self.renew_latch(&self.latches[(time + 1) % 2], crowd);
-        self.meet(actor, time, crowd)?;
+        self.renew_latch(&self.latches[(time + 1) % 2], passers);
+        self.meet(actor, time, passers)?;
         if self.passed.load(SeqCst) != all {
             return Err("a thread passed an event twice".to_owned());
         }
@@ -177,17 +168,8 @@ impl Ring {
     fn pass(&self, actor: &mut Actor, index: usize, time: usize) -> Verdict {
         let (own, next) = (&self.events[index], &self.events[(index + 1) % MEMBERS]);
         if (index, time) != (0, 0) {
-            loop {
-                if actor.dice.u32(0..8) > 0 {
-                    actor.wait_at(own.spot, false, || own.get().wait());
-                    break;
-                }
-                let soon = actor.tiny_deadline();
-                if actor.wait_at(own.spot, true, || own.get().wait_until(soon)) {
-                    break;
-                }
-                actor.count(Count::Timeouts, 1);
-            }
+            let (spot, own) = (own.spot, own.get());
+            wait(actor, spot, 8, || own.wait(), |soon| own.wait_until(soon));
         }
         // (Not at the gate: the porter would believe the count, and close the gate before all have
         // passed.)
@@ -202,4 +184,22 @@ impl Ring {
         actor.step();
         Ok(())
     }
+}
+
+/// Waits, one time in `one_in` with a deadline, until it has passed.
+fn wait(
+    actor: &mut Actor,
+    spot: Spot,
+    one_in: u32,
+    wait: impl FnOnce(),
+    wait_until: impl Fn(Deadline) -> bool,
+) {
+    while actor.dice.u32(0..one_in) == 0 {
+        let soon = actor.tiny_deadline();
+        if actor.wait_at(spot, true, || wait_until(soon)) {
+            return;
+        }
+        actor.count(Count::Timeouts, 1);
+    }
+    actor.wait_at(spot, false, wait);
 }

@@ -13,11 +13,12 @@ use super::kills::{adds_up, hire, wake_all};
 use super::shared::SharedWords;
 use super::traffic::kinds;
 use crate::actor::{Actor, Verdict};
-use crate::args::Sabotage;
 use crate::context::{Context, Round};
 use crate::count::Count;
+use crate::memory;
 use crate::parts::team::{self, wait_for_progress};
-use crate::process::{self, complain};
+use crate::process::complain;
+use crate::slice::Sabotage;
 use serde::{Deserialize, Serialize};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -57,11 +58,11 @@ impl Passed {
     }
 }
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let shared = SharedWords::new(context);
     let kinds = kinds(&shared.words);
     let bytes = size_of::<AtomicI64>() * LEDGER;
-    let file = process::file_in_memory(bytes);
+    let file = memory::file_in_memory(bytes);
     let ledger = ledger_of(file);
     while let Some(round) = context.next_round() {
         for tokens in &shared.words {
@@ -87,7 +88,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
 }
 
 fn ledger_of(file: i32) -> &'static [AtomicI64] {
-    let memory = process::map_file(file, size_of::<AtomicI64>() * LEDGER);
+    let memory = memory::map_file(file, size_of::<AtomicI64>() * LEDGER);
     // SAFETY: aligned, large enough, never unmapped, and only ever used as these atomics.
     unsafe { std::slice::from_raw_parts(memory.cast(), LEDGER) }
 }
@@ -97,9 +98,7 @@ fn run_round(context: &'static Context, shared: &SharedWords, passed: Passed) ->
     let before = context.totals();
     let children: Vec<_> = (0..PROCESSES)
         .map(|process| {
-            team::start(context, process, &|process| {
-                work(context, Passed { process, ..passed })
-            })
+            team::start(context, process, &|process| work(context, Passed { process, ..passed }))
         })
         .collect();
     while context.totals().since(&before).of(Count::Execs) < EXECS {
@@ -134,13 +133,7 @@ fn work(context: &'static Context, passed: Passed) -> Verdict {
     let shared = SharedWords::of_file(context, passed.words);
     let ledger = ledger_of(passed.ledger);
     let kinds = &kinds(&shared.words)[..];
-    let Passed {
-        process,
-        threads,
-        generation,
-        round,
-        ..
-    } = passed;
+    let Passed { process, threads, generation, round, .. } = passed;
     let first = (generation as usize * PROCESSES + process) * (threads + 1);
     if generation > 0 {
         let mut newcomer = Actor::new(context, "newcomer", round.seed_of("newcomer", first));
@@ -167,16 +160,14 @@ fn work(context: &'static Context, passed: Passed) -> Verdict {
 /// Executes this program once more, in place of this process.
 fn run_next(passed: Passed) -> Verdict {
     let next = Passed {
-        board: process::keep_open(passed.board),
-        words: process::keep_open(passed.words),
-        ledger: process::keep_open(passed.ledger),
+        board: memory::keep_open(passed.board),
+        words: memory::keep_open(passed.words),
+        ledger: memory::keep_open(passed.ledger),
         generation: passed.generation + 1,
         ..passed
     };
     let note = serde_json::to_string(&next).map_err(|error| error.to_string())?;
-    let failed = Command::new("/proc/self/exe")
-        .args(std::env::args_os().skip(1))
-        .env(VARIABLE, note)
-        .exec();
+    let failed =
+        Command::new("/proc/self/exe").args(std::env::args_os().skip(1)).env(VARIABLE, note).exec();
     Err(format!("exec failed: {failed}"))
 }

@@ -8,7 +8,7 @@
 use super::traffic::Traffic;
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
-use crate::fault::Fault;
+use crate::fault::kind::Fault;
 use crate::parts::storm;
 use crate::process::{self, BareThread, Ended};
 use crate::spot::How;
@@ -28,7 +28,7 @@ const BUCKET_LOCKED: i32 = 12;
 const WAIT_FAILED: i32 = 13;
 const COUNT_WRONG: i32 = 14;
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let traffic = Traffic::new(context);
     let words = &traffic.words[..];
     storm::install(libc::SIGALRM, give_in_handler, true);

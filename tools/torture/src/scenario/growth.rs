@@ -8,7 +8,7 @@
 use super::traffic::Traffic;
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
-use crate::fault::Fault;
+use crate::fault::kind::Fault;
 use std::time::Duration;
 use waitword::{Error, table};
 
@@ -18,7 +18,7 @@ const MOST_BUCKETS: usize = 1 << 18;
 /// How often the table doubles in a round.
 const DOUBLINGS: usize = 4;
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let traffic = Traffic::new(context);
     while let Some(mut round) = context.next_round() {
         // Each process has only a round or two, so the thread counts are chosen at random.
@@ -41,9 +41,7 @@ fn grow(actor: &mut Actor) -> Verdict {
         };
         if has < wanted || table::buckets() < has {
             let now = table::buckets();
-            return Err(format!(
-                "{wanted} buckets asked for, {has} promised, {now} there"
-            ));
+            return Err(format!("{wanted} buckets asked for, {has} promised, {now} there"));
         }
         actor.step();
     }

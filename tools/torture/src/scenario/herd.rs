@@ -2,16 +2,17 @@
 //!
 //! Checked: the wakes together count exactly the herd, and every thread of it wakes up.
 
-use crate::actor::{Actor, Verdict, let_others_run};
+use crate::actor::{Actor, Verdict};
 use crate::context::Context;
 use crate::count::Count;
+use crate::nap::let_others_run;
 use crate::spot::{How, SIZES, Spot};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use waitword::table;
 
 const WAITS: usize = 2_000;
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let mut words = context.colliding_words("herd word", &SIZES);
     words.extend(SIZES.map(|bits| context.private_word("herd word apart", bits)));
     let words = &words[..];
@@ -34,10 +35,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
                         let known = words.iter().position(|spot| spot.number == place.number);
                         let value = &mut values[known.unwrap_or(0)];
                         let mask = 1 << ((index + time) % 2);
-                        let how = How {
-                            mask,
-                            deadline: None,
-                        };
+                        let how = How { mask, deadline: None };
                         actor
                             .wait(place, *value, how)
                             .map_err(|error| format!("a wait failed: {error}"))?;

@@ -9,10 +9,12 @@
 
 use super::shared::SharedWords;
 use super::traffic::{Kind, kinds};
-use crate::actor::{Actor, Verdict, let_others_run};
-use crate::context::{Context, Crew, Round};
+use crate::actor::{Actor, Verdict};
+use crate::context::{Context, Round};
+use crate::crew::Crew;
+use crate::memory;
+use crate::nap::let_others_run;
 use crate::parts::team::{self, Killing};
-use crate::process;
 use crate::tokens::{Patience, Taken};
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 
@@ -23,11 +25,11 @@ const MOST_THREADS: usize = 64;
 /// How many steps must be done after a kill before the next.
 const STEPS_BETWEEN: u64 = 200;
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let shared = SharedWords::new(context);
     let kinds = kinds(&shared.words);
     // In shared memory: how many tokens of each kind were given and not yet taken.
-    let memory = process::shared_memory(size_of::<AtomicI64>() * kinds.len());
+    let memory = memory::shared_memory(size_of::<AtomicI64>() * kinds.len());
     // SAFETY: zeroed, aligned, large enough, never unmapped.
     let ledger: &[AtomicI64] = unsafe { std::slice::from_raw_parts(memory.cast(), kinds.len()) };
     while let Some(round) = context.next_round() {
@@ -60,12 +62,8 @@ fn run_round(
         })
     };
     let mut killer = Actor::new(context, "killer", round.seed_of("killer", 0));
-    let killing = Killing {
-        processes: PROCESSES,
-        kills: KILLS,
-        pause: 6_000,
-        steps: STEPS_BETWEEN,
-    };
+    let killing =
+        Killing { processes: PROCESSES, kills: KILLS, pause: 6_000, steps: STEPS_BETWEEN };
     let survivors = killing.run(context, &mut killer, &work, &mut |killer| {
         shared.inspect()?;
         wake_all(killer, shared)

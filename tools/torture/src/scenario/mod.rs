@@ -1,236 +1,33 @@
-//! The scenarios: what is tortured, and the invariant that each checks.
+//! The scenarios, one file each.
 
-mod across;
-mod atomic_wait;
-mod barrier;
-mod cond;
-mod condvar;
-mod events;
+pub(crate) mod across;
+pub(crate) mod atomic_wait;
+pub(crate) mod barrier;
+pub(crate) mod cancel;
+pub(crate) mod cond;
+pub(crate) mod condvar;
+pub(crate) mod destructors;
+pub(crate) mod events;
 pub(crate) mod exec;
-mod fork;
-mod growth;
-mod herd;
-mod kills;
-mod locks;
-mod mutex;
-mod object;
-mod once;
-mod order;
+pub(crate) mod fork;
+pub(crate) mod fork_handlers;
+pub(crate) mod growth;
+pub(crate) mod herd;
+pub(crate) mod kills;
+pub(crate) mod mutex;
+pub(crate) mod once;
+pub(crate) mod order;
 pub(crate) mod raw;
-mod requeue;
-mod ring;
-mod robust;
-mod rwlock;
-mod semaphore;
-mod shared;
-mod signals;
-mod threads;
-mod tokens;
+pub(crate) mod requeue;
+pub(crate) mod reuse;
+pub(crate) mod ring;
+pub(crate) mod robust;
+pub(crate) mod rwlock;
+pub(crate) mod semaphore;
+pub(crate) mod shared;
+pub(crate) mod signals;
+pub(crate) mod threads;
+pub(crate) mod tokens;
 mod traffic;
-mod wait_any;
-mod wake_op;
-
-use crate::actor::Verdict;
-use crate::context::Context;
-use crate::drop_in::DropIn;
-use crate::fault::Fault;
-use crate::pthread;
-use std::time::Duration;
-
-/// A scenario, run in a process of its own.
-pub(crate) struct Scenario {
-    pub(crate) name: &'static str,
-    /// Its description in the list.
-    pub(crate) about: &'static str,
-    pub(crate) run: fn(&'static Context) -> Verdict,
-    /// The longest time for which one process is used. After that comes a new one, with other
-    /// faults.
-    pub(crate) slice: Duration,
-    /// Faults that it cannot tolerate, for a reason of its own.
-    pub(crate) without: &'static [Fault],
-    pub(crate) environment: &'static [(&'static str, &'static str)],
-}
-
-/// The scenarios of the library, or of the drop-in.
-pub(crate) fn all(drop_in: Option<DropIn>) -> &'static [Scenario] {
-    match drop_in {
-        None => &ALL,
-        Some(_) => &pthread::ALL,
-    }
-}
-
-pub(crate) const fn scenario(
-    name: &'static str,
-    about: &'static str,
-    run: fn(&'static Context) -> Verdict,
-) -> Scenario {
-    Scenario {
-        name,
-        about,
-        run,
-        slice: Duration::from_secs(4),
-        without: &[],
-        environment: &[],
-    }
-}
-
-static ALL: [Scenario; 26] = [
-    scenario(
-        "tokens",
-        "Semaphores of all sizes, tiny deadlines, masks: tokens given are tokens taken, waits that \
-         returned Ok are waiters that wakes have counted",
-        tokens::run,
-    ),
-    scenario(
-        "ring",
-        "A baton goes round by wake, requeue and wake_op; one lost wake-up stops the ring",
-        ring::run,
-    ),
-    scenario(
-        "requeue",
-        "A storm of requeues among words of one bucket and of several, racing with deadlines: \
-         every wait ends, and counts are exact",
-        requeue::run,
-    ),
-    scenario(
-        "condvar",
-        "Producers and consumers with condition variables that requeue onto the mutex",
-        condvar::run,
-    ),
-    scenario(
-        "mutex",
-        "Mutexes of every flavour, kind and scope: one holder at a time, no turn lost, no thread \
-         starved, with deadlines, naps, moves from CPU to CPU, and threads that come and go",
-        mutex::run,
-    ),
-    scenario(
-        "rwlock",
-        "Reader/writer locks of both preferences and scopes: a writer is alone, no write lost, no \
-         thread starved, with deadlines, upgrades, downgrades, and nested reads",
-        rwlock::run,
-    ),
-    scenario(
-        "cond",
-        "Tokens through condvars with mutexes of every sort: none lost, none doubled, a wait says \
-         whether it was signalled, and waiters are signalled in order of arrival",
-        cond::run,
-    ),
-    scenario(
-        "semaphore",
-        "Semaphores, posted once and often, waited for with deadlines and interrupters: every post \
-         is taken once",
-        semaphore::run,
-    ),
-    scenario(
-        "barrier",
-        "Barriers, with waiters that give up and come again: no thread passes early, one leader \
-         each time",
-        barrier::run,
-    ),
-    scenario(
-        "events",
-        "Events, auto events and latches: all threads pass each time, none twice, none early",
-        events::run,
-    ),
-    scenario(
-        "once",
-        "Many threads come to the same Once, and some leave it by unwinding: each is done once",
-        once::run,
-    ),
-    scenario(
-        "atomic",
-        "C++20's wait and notify on atomics of all kinds: a change by the partner is always seen",
-        atomic_wait::run,
-    ),
-    scenario(
-        "robust",
-        "Robust mutexes whose holders die, threads that end and processes that are killed: each \
-         death is announced",
-        robust::run,
-    ),
-    scenario(
-        "wake_op",
-        "glibc's old condition variable: signal and unlock in one wake_op, counts add up",
-        wake_op::run,
-    ),
-    scenario(
-        "wait_any",
-        "Takers, and rings with batons, wait on many words of all sizes, private and shared mixed",
-        wait_any::run,
-    ),
-    scenario(
-        "raw",
-        "futex(2) and futex2 by their own calls, on shared words mixed with the kernel's: a baton \
-         comes round",
-        raw::run,
-    ),
-    Scenario {
-        // Real-time threads are queued before others.
-        without: &[Fault::Priority],
-        ..scenario(
-            "order",
-            "Order of arrival, masks, requeues and counts against a model, one operation at a time",
-            order::run,
-        )
-    },
-    scenario(
-        "herd",
-        "All threads asleep on one word, woken at once, in batches, by mask, after a requeue: the \
-         exact number each time",
-        herd::run,
-    ),
-    scenario(
-        "threads",
-        "Thousands of threads that wait once and end: nothing is left behind",
-        threads::run,
-    ),
-    Scenario {
-        slice: Duration::from_millis(700),
-        environment: &[("WAITWORD_BUCKETS", "1")],
-        ..scenario(
-            "growth",
-            "The table grows from its least size while all threads wait and wake",
-            growth::run,
-        )
-    },
-    scenario(
-        "signals",
-        "Handlers wake in a storm of signals, whatever they interrupt: nothing is lost, EINTR as \
-         in signal(7)",
-        signals::run,
-    ),
-    scenario(
-        "fork",
-        "Forks in the middle of everything, by libc and by the bare system call: the child's table \
-         is empty and its futexes work",
-        fork::run,
-    ),
-    scenario(
-        "shared",
-        "Words of all sizes between processes that map them at different addresses: tokens and \
-         counts as between threads",
-        shared::run,
-    ),
-    scenario(
-        "across",
-        "Mutexes, rwlocks, condvars and semaphores in memory that several processes map, each at \
-         another address",
-        across::run,
-    ),
-    Scenario {
-        // The filter stays, but its handler does not exist in the new program.
-        without: &[Fault::Memory],
-        ..scenario(
-            "exec",
-            "Processes on shared words execute another program, in the middle of everything: all \
-             make progress, and no word is corrupted",
-            exec::run,
-        )
-    },
-    scenario(
-        "kills",
-        "Processes on shared words are killed at any moment: the others make progress, and no word \
-         is corrupted",
-        kills::run,
-    ),
-];
+pub(crate) mod wait_any;
+pub(crate) mod wake_op;

@@ -5,8 +5,9 @@
 //! threads wake up. A waiter enters the model only once it is seen in the table, so its place in
 //! the queue is known.
 
-use crate::actor::{Actor, Verdict, let_others_run};
+use crate::actor::{Actor, Verdict};
 use crate::context::{Context, Round};
+use crate::nap::let_others_run;
 use crate::spot::{How, SIZES, Spot};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -25,8 +26,8 @@ struct Waiter {
     mask: u64,
 }
 
-/// An order to a waiting thread: where to wait, and with what mask. If the channel closes, no more
-/// will come.
+/// An order to a waiting thread: where to wait, and with what mask. If the channel closes, none
+/// follows.
 type Order = (Spot, u64);
 
 struct Model {
@@ -37,7 +38,7 @@ struct Model {
     woken: Receiver<Result<usize, String>>,
 }
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let mut words = context.colliding_words("queue", &SIZES);
     words.extend(SIZES.map(|bits| context.private_word("queue apart", bits)));
     while let Some(round) = context.next_round() {
@@ -50,7 +51,7 @@ fn run_round(context: &'static Context, round: Round, words: &[Spot]) -> Verdict
     let before = context.totals();
     let waiters = round.threads.clamp(4, MOST_WAITERS);
     context.crew(round, |crew| {
-        let (tell, woken) = channel();
+        let (report, woken) = channel();
         let mut model = Model {
             words: words.to_vec(),
             queues: vec![VecDeque::new(); words.len()],
@@ -60,22 +61,15 @@ fn run_round(context: &'static Context, round: Round, words: &[Spot]) -> Verdict
         };
         for index in 0..waiters {
             let (order, orders) = channel();
-            let tell = tell.clone();
+            let report = report.clone();
             model.orders.push(order);
             crew.spawn("waiter", index, move |actor| {
                 for (spot, mask) in orders {
-                    let ended = actor.wait(
-                        spot,
-                        0,
-                        How {
-                            mask,
-                            deadline: None,
-                        },
-                    );
-                    let said = ended.map(|()| index).map_err(|error| error.to_string());
+                    let ended = actor.wait(spot, 0, How { mask, deadline: None });
+                    let result = ended.map(|()| index).map_err(|error| error.to_string());
                     // An error means that no one receives any more: the master has complained and
                     // ended.
-                    let _ = tell.send(said);
+                    let _ = report.send(result);
                 }
                 Ok(())
             });
@@ -117,9 +111,7 @@ impl Model {
         };
         let queued = self.queues.iter().map(VecDeque::len).sum::<usize>();
         let gone = |_| "a waiter has ended".to_owned();
-        self.orders[thread]
-            .send((self.words[word], mask))
-            .map_err(gone)?;
+        self.orders[thread].send((self.words[word], mask)).map_err(gone)?;
         while table::snapshot(&mut []).waiters != queued + 1 {
             let_others_run();
         }
@@ -145,8 +137,8 @@ impl Model {
 
     /// Sabotage: moves the first waiter behind the others, without changing the model.
     fn send_back(&self, actor: &mut Actor, word: usize) -> Verdict {
-        let nobody = self.queues.iter().position(VecDeque::is_empty);
-        if let Some(aside) = nobody.filter(|_| self.queues[word].len() > 1) {
+        let empty = self.queues.iter().position(VecDeque::is_empty);
+        if let Some(aside) = empty.filter(|_| self.queues[word].len() > 1) {
             let (there, aside) = (self.words[word], self.words[aside]);
             actor.requeue(there, None, aside, (0, 1))?;
             actor.requeue(aside, None, there, (0, 1))?;
@@ -226,8 +218,8 @@ impl Model {
         let mut came = Vec::new();
         for _ in 0..counted {
             // If one does not come, the watchdog ends the run.
-            let said = self.woken.recv();
-            came.push(said.map_err(|_| "all waiters have ended".to_owned())??);
+            let result = self.woken.recv();
+            came.push(result.map_err(|_| "all waiters have ended".to_owned())??);
         }
         self.idle.extend(&came);
         came.sort_unstable();
@@ -246,7 +238,7 @@ impl Model {
             }
         }
         match self.woken.recv_timeout(Duration::ZERO) {
-            Ok(said) => Err(format!("a thread returned that was not woken: {said:?}")),
+            Ok(result) => Err(format!("a thread returned that was not woken: {result:?}")),
             Err(_) => Ok(()),
         }
     }

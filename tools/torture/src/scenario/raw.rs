@@ -9,12 +9,12 @@
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
 use crate::count::Count;
+use crate::parts::ring::{self, MEMBERS};
 use crate::spot::Spot;
 use std::ptr::{null, null_mut};
 use waitword::raw::{self, Errno, PRIVATE, SIZE_U32, Timespec, Waitv};
 use waitword::{Scope, probe};
 
-const MEMBERS: usize = 4;
 const PASSES: usize = 8_000;
 /// Calls of Linux 6.7 that the crate `libc` does not know. Their numbers are the same on every
 /// architecture.
@@ -29,36 +29,18 @@ pub(crate) fn run(context: &'static Context) -> Verdict {
     let most = context.slice.most_threads();
     // Rings are alternately private and shared. Each scope has a word to which waiters are moved.
     let scope = |ring: usize| [Scope::Private, Scope::Shared][ring % 2];
-    let name = |name, scope| Named {
-        spot: context.name_word(name, Context::new_word(32), scope),
-    };
-    let words: Vec<_> = (0..most)
-        .map(|index| name("ring word", scope(index / MEMBERS)))
-        .collect();
+    let name = |name, scope| Named { spot: context.name_word(name, Context::new_word(32), scope) };
+    let words: Vec<_> = (0..most).map(|index| name("ring word", scope(index / MEMBERS))).collect();
     let detours = [0, 1].map(|ring| name("detour", scope(ring)));
     while let Some(round) = context.next_round() {
         let laps = (PASSES / round.threads).max(2);
         context.crew(round, |crew| {
-            let rings = words.chunks_exact(MEMBERS).take(round.threads / MEMBERS);
-            for (number, ring) in rings.enumerate() {
-                let detour = detours[number % 2];
-                for (position, &own) in ring.iter().enumerate() {
-                    let next = ring[(position + 1) % MEMBERS];
-                    crew.spawn("member", number * MEMBERS + position, move |actor| {
-                        for lap in 0..laps {
-                            if (position, lap) != (0, 0) {
-                                own.catch(actor, detour)?;
-                            }
-                            next.pass(actor, detour)?;
-                        }
-                        // The last baton stays where it began.
-                        if position == 0 {
-                            own.catch(actor, detour)?;
-                        }
-                        Ok(())
-                    });
-                }
-            }
+            let members = round.threads / MEMBERS * MEMBERS;
+            let catch =
+                move |actor: &mut Actor, ring, own: Named| own.catch(actor, detours[ring % 2]);
+            let pass =
+                move |actor: &mut Actor, ring, next: Named| next.pass(actor, detours[ring % 2]);
+            ring::hire(crew, &words[..members], laps, catch, pass);
             Ok(())
         })?;
     }
@@ -99,15 +81,9 @@ impl Named {
         // SAFETY: words that are never freed, and a whole time where there is one.
         unsafe {
             match by_call {
-                true => answered(libc::syscall(
-                    libc::SYS_futex,
-                    first,
-                    op,
-                    val,
-                    fourth,
-                    second,
-                    val3,
-                )),
+                true => {
+                    answered(libc::syscall(libc::SYS_futex, first, op, val, fourth, second, val3))
+                }
                 false => raw::futex(first, op, val, fourth, second, val3),
             }
         }
@@ -155,10 +131,7 @@ impl Named {
     }
 
     fn wait_by_some_call(self, actor: &mut Actor, detour: Self) -> Result<usize, Errno> {
-        let soon = Timespec {
-            tv_sec: 0,
-            tv_nsec: 1 << actor.dice.u32(0..20),
-        };
+        let soon = Timespec { tv_sec: 0, tv_nsec: 1 << actor.dice.u32(0..20) };
         let relative = (&raw const soon).expose_provenance();
         match actor.dice.u32(0..32) {
             0 => self.futex(actor, libc::FUTEX_WAIT, 0, relative, null_mut(), 0),
@@ -291,9 +264,7 @@ fn has_futex2() -> bool {
 fn answered(answer: libc::c_long) -> Result<usize, Errno> {
     match answer {
         // SAFETY: the calling thread's own.
-        -1 => Err(Errno::from_raw_os_error(unsafe {
-            *libc::__errno_location()
-        })),
+        -1 => Err(Errno::from_raw_os_error(unsafe { *libc::__errno_location() })),
         answer => Ok(answer as usize),
     }
 }

@@ -14,7 +14,7 @@ use waitword::Error;
 
 const WAITS: usize = 8_000;
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let mut words = context.colliding_words("storm word", &SIZES);
     words.extend(SIZES.map(|bits| context.private_word("storm word apart", bits)));
     let words = &words[..];

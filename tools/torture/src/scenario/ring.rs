@@ -6,15 +6,14 @@
 
 use crate::actor::{Actor, Verdict};
 use crate::context::Context;
+use crate::parts::ring::{self, MEMBERS};
 use crate::spot::{How, SIZES, Spot};
 use waitword::{Cmp, Error, Op};
 
-/// Threads in a ring.
-const MEMBERS: usize = 4;
 const PASSES: usize = 12_000;
 const BATON: u64 = 1;
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let most = context.slice.most_threads();
     let mut words: Vec<Spot> = context.colliding_words("ring word", &[SIZES, SIZES].concat());
     for index in words.len()..most.next_multiple_of(MEMBERS) {
@@ -25,26 +24,12 @@ pub(super) fn run(context: &'static Context) -> Verdict {
     while let Some(round) = context.next_round() {
         let before = context.totals();
         round.dice().shuffle(&mut words);
-        let rings = round.threads / MEMBERS;
         let laps = (PASSES / round.threads).max(1);
+        let members = round.threads / MEMBERS * MEMBERS;
         context.crew(round, |crew| {
-            for ring in words.chunks(MEMBERS).take(rings) {
-                for (position, &own) in ring.iter().enumerate() {
-                    let next = ring[(position + 1) % MEMBERS];
-                    crew.spawn("member", own.number as usize, move |actor| {
-                        if position == 0 {
-                            pass(actor, next, detours)?;
-                        }
-                        for lap in 0..laps {
-                            catch(actor, own)?;
-                            if position != 0 || lap + 1 < laps {
-                                pass(actor, next, detours)?;
-                            }
-                        }
-                        Ok(())
-                    });
-                }
-            }
+            let catch = |actor: &mut Actor, _, own| catch(actor, own);
+            let pass = |actor: &mut Actor, _, next| pass(actor, next, detours);
+            ring::hire(crew, &words[..members], laps, catch, pass);
             Ok(())
         })?;
         context.balance(&before)?;

@@ -1,134 +1,183 @@
-//! Tortured: semaphores of both scopes: posts of one and of many, waits of every kind, with
-//! deadlines, and waits that another thread interrupts, as cancellation does.
+//! Tortured: semaphores of every sort: waits of every kind, tries, deadlines, posts of one and of
+//! many, by threads and by signal handlers, which interrupt waits anywhere, alternately with and
+//! without `SA_RESTART`. Where that can be done, other threads interrupt waits too, as cancellation
+//! does. All threads meet at a barrier at the end.
 //!
-//! Checked: every post is taken once, nothing is left, no thread waits forever. A wait ends early
-//! only if its deadline has passed or another thread did interrupt it, and then it has taken
-//! nothing.
+//! Checked: all threads end; each semaphore's final value is its initial value plus posts minus
+//! waits. A wait ends early only if its deadline has passed, if its thread did run a handler (with
+//! `SA_RESTART` only if it has a deadline), or if another thread did interrupt it; then it has
+//! taken nothing.
 
-use super::object::Object;
-use crate::actor::{Actor, Verdict};
+use crate::actor::{Actor, Verdict, count_signal, own_place};
 use crate::context::Context;
 use crate::count::Count;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use waitword::abi_support::{CancellableSemaphore as _, Interrupter};
-use waitword::{Error, Scope, Semaphore};
+use crate::objects::traits::{Barrier as _, Semaphore};
+use crate::parts::storm::{self, Targets};
+use crate::slice::Sabotage;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::SeqCst};
 
-const TAKEN: usize = 6_000;
+const TOKENS: usize = 4_000;
+const MOST_INITIAL: u32 = 2;
 
-/// The takers' interrupters, and how many takers are left to interrupt.
-struct Takers {
-    interrupters: Vec<Interrupter>,
+/// A semaphore.
+struct Supply<S> {
+    semaphore: S,
+    initial: u32,
+    /// How often handlers have yet to post it.
     left: AtomicUsize,
 }
 
-pub(super) fn run(context: &'static Context) -> Verdict {
-    let make = |scope| Semaphore::with_scope(0, scope);
-    let all: Vec<_> = [Scope::Private, Scope::Private, Scope::Shared]
-        .map(|scope| Object::new(context, "semaphore", 64, scope, make(scope)))
-        .into();
-    let all = &all;
-    while let Some(round) = context.next_round() {
-        let takers = round.threads / 2;
-        let quota = (TAKEN / takers).max(2);
-        let crowd = &Takers {
-            interrupters: (0..takers).map(|_| Interrupter::new()).collect(),
-            left: AtomicUsize::new(takers),
+/// The supplies of a round.
+struct Supplies<S>(Vec<Supply<S>>);
+
+/// The supplies that handlers post, one after another.
+static ALL: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
+static TURN: AtomicUsize = AtomicUsize::new(0);
+
+/// Posts a semaphore that is for handlers to post.
+extern "C" fn handler<S: Semaphore>(_signal: i32) {
+    count_signal();
+    // SAFETY: the calling thread's own.
+    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: null, or supplies of this type, which are never freed.
+    if let Some(Supplies(all)) = unsafe { ALL.load(SeqCst).cast::<Supplies<S>>().as_ref() } {
+        let turn = TURN.fetch_add(1, SeqCst);
+        for step in 0..all.len() {
+            let supply = &all[(turn + step) % all.len()];
+            let less = |left: usize| left.checked_sub(1);
+            if supply.left.try_update(SeqCst, SeqCst, less).is_ok() {
+                supply.semaphore.post();
+                if let Some(place) = own_place() {
+                    place.count(Count::Wakes, 1);
+                    place.count(Count::Operations, 1);
+                }
+                break;
+            }
+        }
+    }
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = errno };
+}
+
+impl<S: Semaphore> Supply<S> {
+    /// Posts it once or several times, at most `most` times. Returns how often.
+    fn post(&self, actor: &mut Actor, most: usize) -> Result<usize, String> {
+        let count = match actor.dice.u32(0..4) {
+            0 => actor.dice.usize(1..=most.min(5)),
+            _ => 1,
         };
+        let posted = match count {
+            _ if actor.leaves_out() => true,
+            1 => self.semaphore.post(),
+            _ => self.semaphore.post_many(count as u32),
+        };
+        actor.count(Count::Wakes, count);
+        actor.step();
+        match posted {
+            true => Ok(count),
+            false => Err("a semaphore could not be posted".to_owned()),
+        }
+    }
+
+    /// After all threads have ended: checks that the value is the initial one.
+    fn over(&self) -> Verdict {
+        let (value, initial) = (self.semaphore.value(), self.initial);
+        if value != initial {
+            return Err(format!("a semaphore holds {value} instead of {initial}"));
+        }
+        let taken = (0..=initial).filter(|_| self.semaphore.try_take());
+        if taken.count() != initial as usize {
+            return Err("a semaphore gave more or less than its value".to_owned());
+        }
+        self.semaphore.end()
+    }
+}
+
+pub(crate) fn run<S: Semaphore>(context: &'static Context) -> Verdict {
+    let supply = |semaphore| Supply { semaphore, initial: 0, left: AtomicUsize::new(0) };
+    let all = S::all(context)?.into_iter().map(supply).collect();
+    let all = Box::leak(Box::new(Supplies(all)));
+    let barrier = S::Barrier::new(context, "barrier at the end", false);
+    while let Some(round) = context.next_round() {
+        let mut dice = round.dice();
+        ALL.store(std::ptr::null_mut(), SeqCst);
+        let takers = round.threads / 2;
+        let givers = round.threads - takers;
+        let quota = (TOKENS / takers).max(1);
+        // What each taker takes. This determines what must be posted, and by which giver.
+        let wanted: Vec<usize> = (0..takers).map(|_| dice.usize(0..all.0.len())).collect();
+        let mut shares = vec![vec![0; all.0.len()]; givers];
+        for supply in &mut all.0 {
+            // A spare permit would let the taker go on, and hide the post that was left out.
+            supply.initial = match context.slice.sabotage {
+                Some(Sabotage::SkipWake) => 0,
+                _ => dice.u32(0..=MOST_INITIAL),
+            };
+            supply.semaphore.make(supply.initial)?;
+            supply.left.store(0, SeqCst);
+        }
+        for &which in (0..quota).flat_map(|_| &wanted) {
+            match dice.u32(0..4) {
+                0 => *all.0[which].left.get_mut() += 1,
+                _ => shares[dice.usize(0..givers)][which] += 1,
+            }
+        }
+        let all = &*all;
+        ALL.store(std::ptr::from_ref(all).cast_mut().cast(), SeqCst);
+        let restarting = round.number % 2 == 1;
+        storm::install(storm::SIGNAL, handler::<S>, restarting);
+        let targets = &Targets::new(round.threads);
+        let interrupters = usize::from(S::IS_INTERRUPTED);
+        barrier.make(round.threads + 1 + interrupters)?;
+        let barrier = &barrier;
+        let left = &AtomicUsize::new(takers);
         context.crew(round, |crew| {
-            for index in 0..takers {
-                let semaphore = &all[index % all.len()];
+            for (index, which) in wanted.into_iter().enumerate() {
                 crew.spawn("taker", index, move |actor| {
-                    let by = &crowd.interrupters[index];
-                    let taken = (0..quota).try_for_each(|_| take(actor, semaphore, by));
-                    crowd.left.fetch_sub(1, SeqCst);
-                    taken
-                });
-                // As many posts as waits, for each semaphore.
-                crew.spawn("poster", index, move |actor| {
-                    let mut left = quota;
-                    while left > 0 {
-                        left -= post(actor, semaphore, left)?;
-                        actor.dawdle();
+                    targets.strike_me(index);
+                    for _ in 0..quota {
+                        all.0[which].semaphore.take(actor, restarting)?;
+                        actor.count(Count::Woken, 1);
+                        actor.step();
+                        if actor.miscounts() {
+                            all.0[which].semaphore.post();
+                        }
                     }
-                    Ok(())
+                    left.fetch_sub(1, SeqCst);
+                    barrier.wait(actor).map(drop)
                 });
             }
-            crew.spawn("interrupter", 0, move |actor| interrupt(actor, crowd));
+            for (index, mut share) in shares.into_iter().enumerate() {
+                crew.spawn("giver", index, move |actor| {
+                    targets.strike_me(takers + index);
+                    while share.iter().any(|&count| count > 0) {
+                        let which = actor.dice.usize(0..share.len());
+                        if share[which] > 0 {
+                            share[which] -= all.0[which].post(actor, share[which])?;
+                            actor.dawdle();
+                        }
+                    }
+                    barrier.wait(actor).map(drop)
+                });
+            }
+            crew.spawn("storm", 0, move |actor| {
+                // All threads are alive: they wait at the barrier for this one.
+                let all_posted = || all.0.iter().all(|one| one.left.load(SeqCst) == 0);
+                targets.blow(actor, all_posted)?;
+                barrier.wait(actor).map(drop)
+            });
+            for index in 0..interrupters {
+                crew.spawn("interrupter", index, move |actor| {
+                    while left.load(SeqCst) > 0 {
+                        S::interrupt_some(actor);
+                    }
+                    barrier.wait(actor).map(drop)
+                });
+            }
             Ok(())
         })?;
-        for semaphore in all {
-            let value = semaphore.get().value();
-            if value != 0 {
-                return Err(format!("{value} posts were not taken"));
-            }
-            semaphore.renew(make(semaphore.scope));
-        }
-    }
-    Ok(())
-}
-
-/// Posts once or several times, at most `most` times. Returns how often.
-fn post(actor: &mut Actor, semaphore: &Object<Semaphore>, most: usize) -> Result<usize, String> {
-    let count = match actor.dice.u32(0..4) {
-        0 => actor.dice.usize(1..=most.min(5)),
-        _ => 1,
-    };
-    let posted = match count {
-        _ if actor.leaves_out() => Ok(()),
-        _ if actor.miscounts() => semaphore.get().post_many(count as u32 + 1),
-        1 => semaphore.get().post(),
-        _ => semaphore.get().post_many(count as u32),
-    };
-    actor.step();
-    posted.map(|()| count).map_err(|error| error.to_string())
-}
-
-/// Takes a token, in one way or another.
-fn take(actor: &mut Actor, semaphore: &Object<Semaphore>, by: &Interrupter) -> Verdict {
-    let (object, spot) = (semaphore.get(), semaphore.spot);
-    loop {
-        let deadline = (actor.dice.u32(0..3) == 0).then(|| actor.tiny_deadline());
-        let until = deadline.is_some();
-        let way = actor.dice.u32(0..6);
-        let ended = match (way, deadline) {
-            (0, _) if !object.try_wait() => continue,
-            (0, _) => Ok(()),
-            (1, _) => actor.wait_at(spot, until, || object.wait_interruptible(deadline)),
-            (2..4, _) if semaphore.scope == Scope::Private => {
-                actor.wait_at(spot, until, || object.wait_interruptible_by(deadline, by))
-            }
-            (_, Some(deadline)) => {
-                let taken = actor.wait_at(spot, true, || object.wait_until(deadline));
-                taken.then_some(()).ok_or(Error::TimedOut)
-            }
-            (_, None) => {
-                actor.wait_at(spot, false, || object.wait());
-                Ok(())
-            }
-        };
-        match ended {
-            Ok(()) => break,
-            Err(Error::TimedOut) if until => actor.count(Count::Timeouts, 1),
-            Err(Error::Interrupted) if (2..4).contains(&way) && by.is_interrupted() => {
-                actor.count(Count::Interrupted, 1);
-                by.clear();
-            }
-            Err(error) => return Err(format!("a wait ended with: {error}")),
-        }
-    }
-    actor.count(Count::Woken, 1);
-    actor.step();
-    Ok(())
-}
-
-/// Interrupts takers at random, as long as there are any.
-fn interrupt(actor: &mut Actor, crowd: &Takers) -> Verdict {
-    while crowd.left.load(SeqCst) > 0 {
-        crowd.interrupters[actor.dice.usize(0..crowd.interrupters.len())].interrupt();
-        match actor.dice.u32(0..8) {
-            0 => crate::actor::nap(actor.dice.u64(0..200)),
-            _ => std::thread::yield_now(),
-        }
+        barrier.end()?;
+        all.0.iter().try_for_each(Supply::over)?;
     }
     Ok(())
 }

@@ -8,8 +8,8 @@
 use super::traffic::{Kind, Plan, give_all, kinds, nothing_left, take_all};
 use crate::actor::Verdict;
 use crate::context::Context;
+use crate::memory;
 use crate::parts::team;
-use crate::process;
 use crate::spot::{Spot, Word};
 use crate::tokens::Tokens;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -36,9 +36,7 @@ const WORDS: [(usize, u32); 11] = [
 /// which kernels before 5.16 lack.
 fn words() -> impl Iterator<Item = (usize, u32)> {
     let wide = probe::futex_waitv().is_there();
-    WORDS
-        .into_iter()
-        .filter(move |&(_, bits)| wide || bits < 64)
+    WORDS.into_iter().filter(move |&(_, bits)| wide || bits < 64)
 }
 
 /// Where 32-bit canaries lie.
@@ -59,12 +57,12 @@ unsafe impl Sync for SharedWords {}
 impl SharedWords {
     /// Makes the memory, and names the words.
     pub(super) fn new(context: &Context) -> Self {
-        Self::of_file(context, process::file_in_memory(PAGE))
+        Self::of_file(context, memory::file_in_memory(PAGE))
     }
 
     /// Names the words in such a file.
     pub(super) fn of_file(context: &Context, file: i32) -> Self {
-        let memory = process::map_file(file, PAGE);
+        let memory = memory::map_file(file, PAGE);
         let name = |(offset, bits)| {
             let name = format!("shared word at {offset}");
             context.name_word(&name, word_at(memory, offset, bits), Scope::Shared)
@@ -73,31 +71,20 @@ impl SharedWords {
         for offset in CANARIES {
             canary_at(memory, offset).store(CANARY, SeqCst);
         }
-        Self {
-            memory,
-            file,
-            words,
-        }
+        Self { memory, file, words }
     }
 
     /// The same words at another address, for a forked process.
     pub(super) fn map_elsewhere(&self) -> Self {
         // The old mapping stays, so the new one is elsewhere.
-        let memory = process::map_file(self.file, PAGE);
+        let memory = memory::map_file(self.file, PAGE);
         assert_ne!(memory, self.memory);
         let move_over = |((offset, bits), tokens): ((usize, u32), &Tokens)| Tokens {
-            spot: Spot {
-                word: word_at(memory, offset, bits),
-                ..tokens.spot
-            },
+            spot: Spot { word: word_at(memory, offset, bits), ..tokens.spot },
             ..*tokens
         };
         let words = words().zip(&self.words).map(move_over).collect();
-        Self {
-            memory,
-            file: self.file,
-            words,
-        }
+        Self { memory, file: self.file, words }
     }
 
     /// Checks that no thread has written beside the words, or nonsense into them.
@@ -105,9 +92,7 @@ impl SharedWords {
         for offset in CANARIES {
             let found = canary_at(self.memory, offset).load(SeqCst);
             if found != CANARY {
-                return Err(format!(
-                    "the canary at {offset} was overwritten by {found:#x}"
-                ));
+                return Err(format!("the canary at {offset} was overwritten by {found:#x}"));
             }
         }
         for tokens in &self.words {
@@ -137,7 +122,7 @@ fn canary_at(memory: *mut u8, offset: usize) -> &'static AtomicU32 {
     unsafe { AtomicU32::from_ptr(memory.add(offset).cast()) }
 }
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let shared = SharedWords::new(context);
     // Waiters are moved there and back; it holds no tokens. It is the widest word that can be
     // waited for.

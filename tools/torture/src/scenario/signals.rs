@@ -35,15 +35,11 @@ struct Storm {
 
 static STORM: AtomicPtr<Storm> = AtomicPtr::new(std::ptr::null_mut());
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let words = private_words(context);
     let kinds = kinds(&words);
     let storm: &'static Storm = Box::leak(Box::new(Storm {
-        kinds: kinds
-            .iter()
-            .step_by(2)
-            .map(|&kind| (kind, AtomicUsize::new(0)))
-            .collect(),
+        kinds: kinds.iter().step_by(2).map(|&kind| (kind, AtomicUsize::new(0))).collect(),
         turn: AtomicUsize::new(0),
     }));
     STORM.store((&raw const *storm).cast_mut(), SeqCst);
@@ -68,11 +64,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
                 crew.spawn("taker", index, move |actor| {
                     let _struck = Struck::new(targets, index, index < TIMED);
                     let mixed = index % 2 == 1 && storm.place_of(&kind).is_none();
-                    let patience = if mixed {
-                        Patience::Mixed
-                    } else {
-                        Patience::Endless
-                    };
+                    let patience = if mixed { Patience::Mixed } else { Patience::Endless };
                     take_all_struck(actor, patience, kind, quota, restarting)
                 });
             }
@@ -82,9 +74,7 @@ pub(super) fn run(context: &'static Context) -> Verdict {
                     give_all(actor, &gifts)
                 });
             }
-            crew.spawn("storm", 0, move |actor| {
-                targets.blow(actor, || storm.is_spent())
-            });
+            crew.spawn("storm", 0, move |actor| targets.blow(actor, || storm.is_spent()));
             Ok(())
         })?;
         nothing_left(&words)?;
@@ -111,9 +101,10 @@ fn take_all_struck(
                 Error::Interrupted if !actor.was_interrupted() => {
                     Err("a wait was interrupted though no handler has run".to_owned())
                 }
-                Error::Interrupted if restarting && !timed => Err(
-                    "a wait without a deadline was interrupted in spite of SA_RESTART".to_owned(),
-                ),
+                Error::Interrupted if restarting && !timed => {
+                    Err("a wait without a deadline was interrupted in spite of SA_RESTART"
+                        .to_owned())
+                }
                 Error::Interrupted => Ok(()),
                 other => Err(format!("a wait failed: {other}")),
             })?;
@@ -142,9 +133,7 @@ impl Storm {
         for step in 0..self.kinds.len() {
             let ((tokens, colour), left) = &self.kinds[(turn + step) % self.kinds.len()];
             if tokens.held(tokens.spot.word.load(), *colour) > 0
-                || left
-                    .try_update(SeqCst, SeqCst, |left| left.checked_sub(1))
-                    .is_err()
+                || left.try_update(SeqCst, SeqCst, |left| left.checked_sub(1)).is_err()
             {
                 continue;
             }
@@ -186,23 +175,13 @@ struct Struck<'a> {
 impl<'a> Struck<'a> {
     fn new(targets: &'a Targets, index: usize, timed: bool) -> Self {
         let thread = targets.strike_me(index);
-        Self {
-            targets,
-            index,
-            timer: timed.then(|| timer_for(thread)),
-        }
+        Self { targets, index, timer: timed.then(|| timer_for(thread)) }
     }
 }
 
 fn timer_for(thread: u32) -> libc::timer_t {
-    let period = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: TIMER_PERIOD,
-    };
-    let times = libc::itimerspec {
-        it_interval: period,
-        it_value: period,
-    };
+    let period = libc::timespec { tv_sec: 0, tv_nsec: TIMER_PERIOD };
+    let times = libc::itimerspec { it_interval: period, it_value: period };
     // SAFETY: whole structures, and a timer that this thread deletes before it ends.
     unsafe {
         let mut event: libc::sigevent = std::mem::zeroed();

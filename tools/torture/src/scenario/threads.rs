@@ -15,7 +15,7 @@ const THREADS: usize = 1_500;
 const FIXED: usize = 96 << 10;
 const EACH: usize = 1 << 10;
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let traffic = Traffic::new(context);
     let most = context.slice.most_threads();
     let bound = FIXED + EACH * most;

@@ -10,7 +10,7 @@ use crate::context::Context;
 
 const TOKENS: usize = 12_000;
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let traffic = Traffic::new(context);
     while let Some(round) = context.next_round() {
         traffic.round(context, round, TOKENS, |_| {})?;

@@ -2,7 +2,8 @@
 //! Several scenarios run this while something else goes on.
 
 use crate::actor::{Actor, Verdict};
-use crate::context::{Context, Crew, Round};
+use crate::context::{Context, Round};
+use crate::crew::Crew;
 use crate::spot::SIZES;
 use crate::tokens::{Patience, Taken, Tokens};
 
@@ -77,13 +78,9 @@ impl Plan {
         let givers = (threads / 4).max(1);
         let takers = threads - givers;
         let quota = (tokens / takers).max(1);
-        let takers: Vec<_> = (0..takers)
-            .map(|taker| (kinds[taker % kinds.len()], quota))
-            .collect();
-        let mut gifts: Vec<Kind> = takers
-            .iter()
-            .flat_map(|&(kind, quota)| std::iter::repeat_n(kind, quota))
-            .collect();
+        let takers: Vec<_> = (0..takers).map(|taker| (kinds[taker % kinds.len()], quota)).collect();
+        let mut gifts: Vec<Kind> =
+            takers.iter().flat_map(|&(kind, quota)| std::iter::repeat_n(kind, quota)).collect();
         dice.shuffle(&mut gifts);
         let share = gifts.len().div_ceil(givers);
         let givers = gifts.chunks(share).map(<[Kind]>::to_vec).collect();
@@ -93,9 +90,7 @@ impl Plan {
     /// Hires takers and givers for the whole plan.
     pub(super) fn hire(self, crew: &mut Crew<'_, '_>) {
         for (index, (kind, quota)) in self.takers.into_iter().enumerate() {
-            crew.spawn("taker", index, move |actor| {
-                take_all(actor, index, kind, quota)
-            });
+            crew.spawn("taker", index, move |actor| take_all(actor, index, kind, quota));
         }
         for (index, gifts) in self.givers.into_iter().enumerate() {
             crew.spawn("giver", index, move |actor| give_all(actor, &gifts));

@@ -13,21 +13,21 @@
 //! counted at least as many waiters as were woken.
 
 use super::traffic::{nothing_left, take_all};
-use crate::actor::{Actor, Verdict, let_others_run};
+use crate::actor::{Actor, Verdict};
 use crate::context::{Context, Round};
 use crate::count::Count;
-use crate::fault::Fault;
-use crate::process::shared_memory;
+use crate::fault::kind::Fault;
+use crate::memory::shared_memory;
+use crate::nap::let_others_run;
+use crate::parts::ring::{self, MEMBERS};
 use crate::spot::{SIZES, Spot, Word};
 use crate::tokens::Tokens;
 use waitword::{Error, Scope, probe};
 
 const TOKENS: usize = 4_000;
 const PASSES: usize = 6_000;
-/// Threads in a ring.
-const MEMBERS: usize = 4;
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let private = private_words(context);
     let (shared, neighbours) = shared_words(context);
     let mixed = [&private[..], &shared].concat();
@@ -111,10 +111,7 @@ fn shared_words(context: &Context) -> (Vec<Tokens>, Vec<Tokens>) {
     };
     let waited_for = [(0, 8), (1, 8), (4, 16), (8, 32), (16, 64), (24, 64)];
     let neighbours = [(2, 8), (3, 8), (6, 16)];
-    (
-        words("shared word", &waited_for),
-        words("neighbour", &neighbours),
-    )
+    (words("shared word", &waited_for), words("neighbour", &neighbours))
 }
 
 /// One word for each thread; alternately, rings of private words and of shared ones.
@@ -141,28 +138,15 @@ fn run_rings(
     sets: &[&Vec<Tokens>],
 ) -> Verdict {
     let laps = (PASSES / round.threads).max(2);
+    let members = round.threads / MEMBERS * MEMBERS;
     context.crew(round, |crew| {
-        let rings = words.chunks_exact(MEMBERS).take(round.threads / MEMBERS);
-        for (number, ring) in rings.enumerate() {
-            for (position, &own) in ring.iter().enumerate() {
-                let next = ring[(position + 1) % MEMBERS];
-                crew.spawn("member", number * MEMBERS + position, move |actor| {
-                    for lap in 0..laps {
-                        if (position, lap) != (0, 0) {
-                            catch(actor, own, sets)?;
-                        }
-                        actor.dawdle();
-                        next.word.store(1);
-                        actor.wake(next, 1, u64::MAX)?;
-                    }
-                    // The last baton stays where it began.
-                    if position == 0 {
-                        catch(actor, own, sets)?;
-                    }
-                    Ok(())
-                });
-            }
-        }
+        let catch = |actor: &mut Actor, _, own| catch(actor, own, sets);
+        let pass = |actor: &mut Actor, _, next: Spot| {
+            actor.dawdle();
+            next.word.store(1);
+            actor.wake(next, 1, u64::MAX).map(drop)
+        };
+        ring::hire(crew, &words[..members], laps, catch, pass);
         Ok(())
     })
 }

@@ -59,18 +59,14 @@ impl Queue {
     }
 }
 
-pub(super) fn run(context: &'static Context) -> Verdict {
+pub(crate) fn run(context: &'static Context) -> Verdict {
     let mut queues = Vec::new();
     let locks = context.colliding_words("lock", &SIZES);
     // A condition in the bucket of its lock, and one apart; wide enough not to wrap around.
     let near = context.colliding_words("condition", &[32, 64]);
     let far = [32, 64].map(|bits| context.private_word("condition apart", bits));
     for (lock, condition) in locks.into_iter().zip(near.into_iter().chain(far)) {
-        queues.push(Queue {
-            lock: Mutex(lock),
-            condition,
-            items: AtomicU64::new(0),
-        });
+        queues.push(Queue { lock: Mutex(lock), condition, items: AtomicU64::new(0) });
     }
     let queues = &queues;
     while let Some(round) = context.next_round() {

@@ -66,11 +66,7 @@ pub(crate) fn torture(arguments: &str) -> Result<Output, Failed> {
         return Err(format!("killed after {:?}", started.elapsed()).into());
     }
     let status = child.wait()?;
-    Ok(Output {
-        status,
-        stdout,
-        stderr,
-    })
+    Ok(Output { status, stdout, stderr })
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {

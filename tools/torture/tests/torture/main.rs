@@ -21,8 +21,8 @@ fn main() -> ExitCode {
         .map(|name| Trial::test(format!("scenario::{name}"), move || holds(name)))
         .collect();
     // Scenarios in which a single wake that is left out stops a thread forever.
-    for name in "ring wait_any condvar shared mutex rwlock cond semaphore events once atomic \
-                 robust across raw"
+    for name in "ring wait_any condvar shared mutex rwlock cond semaphore barrier events once \
+                 atomic robust across raw"
         .split(' ')
     {
         let test =
@@ -34,12 +34,7 @@ fn main() -> ExitCode {
         .split(' ')
     {
         let test = move || {
-            sabotage::is_caught(
-                name,
-                "miscount",
-                "an invariant was violated",
-                "=== torture: ",
-            )
+            sabotage::is_caught(name, "miscount", "an invariant was violated", "=== torture: ")
         };
         trials.push(Trial::test(format!("sabotage::miscount::{name}"), test));
     }
@@ -65,27 +60,12 @@ fn main() -> ExitCode {
         let test = move || strikes(fault, name);
         trials.push(Trial::test(format!("fault::{fault}"), test));
     }
-    trials.push(Trial::test(
-        "the_same_seed_makes_the_same_choices",
-        choices::seed_repeats,
-    ));
-    trials.push(Trial::test(
-        "a_failure_says_how_it_is_run_again",
-        choices::failure_repeats,
-    ));
-    trials.push(Trial::test(
-        "the_same_seed_is_printed",
-        choices::seed_is_printed,
-    ));
+    trials.push(Trial::test("the_same_seed_makes_the_same_choices", choices::seed_repeats));
+    trials.push(Trial::test("a_failure_says_how_it_is_run_again", choices::failure_repeats));
+    trials.push(Trial::test("the_same_seed_is_printed", choices::seed_is_printed));
     trials.push(Trial::test("all_scenarios_are_listed", all_are_listed));
-    trials.push(Trial::test(
-        "errors_come_before_the_run",
-        errors::errors_come_first,
-    ));
-    trials.push(Trial::test(
-        "too_many_threads_are_an_error",
-        errors::too_many_threads,
-    ));
+    trials.push(Trial::test("errors_come_before_the_run", errors::errors_come_first));
+    trials.push(Trial::test("too_many_threads_are_an_error", errors::too_many_threads));
     let mut arguments = Arguments::from_args();
     // One at a time: there are two cores, and each scenario starts many threads of its own.
     arguments.test_threads.get_or_insert(1);
@@ -102,18 +82,14 @@ fn holds(scenario: &str) -> Result<(), Failed> {
 
 /// The scenario holds under the fault, and the fault was injected.
 fn strikes(fault: &str, scenario: &str) -> Result<(), Failed> {
-    let output = torture(&format!(
-        "--only {scenario} --seconds 1 --threads 4,64 --faults {fault}"
-    ))?;
+    let output =
+        torture(&format!("--only {scenario} --seconds 1 --threads 4,64 --faults {fault}"))?;
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     if !output.status.success() {
         return Err(format!("{stdout}{stderr}").into());
     }
     let none = format!(" 0 {fault}");
-    match stdout
-        .lines()
-        .find(|line| line.starts_with("faults injected:"))
-    {
+    match stdout.lines().find(|line| line.starts_with("faults injected:")) {
         Some(line) if line.contains(fault) && !line.contains(&none) => Ok(()),
         other => Err(format!("not injected: {other:?}").into()),
     }

@@ -21,14 +21,14 @@ pub(crate) fn is_caught(
         return Err(format!("not caught as it should be:\n{stdout}\n{stderr}").into());
     }
     if sabotage == "skip-wake" {
-        says_who_waits(scenario, &stderr)?;
+        names_each_waiter(scenario, &stderr)?;
     }
     Ok(())
 }
 
 /// Checks that a report names, for each waiter, what it waits for, what that holds, and which
 /// thread holds it.
-fn says_who_waits(scenario: &str, report: &str) -> Result<(), Failed> {
+fn names_each_waiter(scenario: &str, report: &str) -> Result<(), Failed> {
     let mut waiters = report.lines().filter(|line| line.contains(" waits "));
     let is_lock = ["mutex", "rwlock", "robust", "once", "across"].contains(&scenario);
     let says = |line: &str| {

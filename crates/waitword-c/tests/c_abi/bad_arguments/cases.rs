@@ -32,16 +32,8 @@ const PAST: Value = Value::Time(1, 0);
 /// Flags that no object has, alone and combined with valid ones.
 const UNKNOWN_FLAGS: [u64; 5] = [1 << 9, 1 << 16, 1 << 31, 0xffff_ffff, 1 << 9 | 256];
 const UNKNOWN_CLOCKS: [i32; 6] = [-1, 2, 3, 7, 11, i32::MAX];
-const ODD_NUMBERS: [u64; 8] = [
-    0,
-    1,
-    -1i64 as u64,
-    0x7fff_ffff,
-    0x8000_0000,
-    0xffff_ffff,
-    1 << 32,
-    u64::MAX >> 1,
-];
+const ODD_NUMBERS: [u64; 8] =
+    [0, 1, -1i64 as u64, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 32, u64::MAX >> 1];
 /// Invalid times.
 const NO_TIMES: [Value; 6] = [
     Value::Null,
@@ -52,12 +44,8 @@ const NO_TIMES: [Value; 6] = [
     Value::Time(i64::MAX, 1_000_000_000),
 ];
 /// Times that have passed on every clock.
-const PAST_TIMES: [Value; 4] = [
-    PAST,
-    Value::Time(0, 0),
-    Value::Time(-1, 999_999_999),
-    Value::Time(i64::MIN, 0),
-];
+const PAST_TIMES: [Value; 4] =
+    [PAST, Value::Time(0, 0), Value::Time(-1, 999_999_999), Value::Time(i64::MIN, 0)];
 /// How many objects of random bytes each function gets.
 const CHANCES: u64 = 48;
 
@@ -129,11 +117,8 @@ fn takes_list(roles: &[Role]) -> bool {
 
 /// Adds the cases for this function.
 pub(crate) fn of<'a>(function: &'a Function, cases: &mut Vec<Case<'a>>) {
-    let roles: Vec<Role> = function
-        .parameters
-        .iter()
-        .map(|parameter| role(function, parameter))
-        .collect();
+    let roles: Vec<Role> =
+        function.parameters.iter().map(|parameter| role(function, parameter)).collect();
     let mut tried = Tried {
         function,
         ready: right(&roles, function, State::Ready),
@@ -173,12 +158,7 @@ impl Tried<'_, '_> {
     fn add(&mut self, mut arguments: Vec<Value>, index: usize, value: Value, expect: Expect) {
         arguments[index] = value;
         let may_wait = expect == Expect::Anything && self.function.blocks && !self.is_timed;
-        self.cases.push(Case {
-            function: self.function,
-            arguments,
-            expect,
-            may_wait,
-        });
+        self.cases.push(Case { function: self.function, arguments, expect, may_wait });
     }
 
     /// A case with a bad value in this place, which must be refused.
@@ -205,11 +185,7 @@ impl Tried<'_, '_> {
         }
         // Fewer cases for calls that may correctly wait forever, because each runs into its time
         // limit.
-        let chances = if self.function.blocks && !self.is_timed {
-            CHANCES / 12
-        } else {
-            CHANCES
-        };
+        let chances = if self.function.blocks && !self.is_timed { CHANCES / 12 } else { CHANCES };
         for seed in 0..chances {
             self.anything(index, Value::Object(kind, State::Chance(seed)));
         }

@@ -11,11 +11,7 @@ pub(crate) fn run(library: &Library, cases: &[Case<'_>]) -> Vec<Outcome> {
     outcomes(cases.len(), Arena::new, |arena, index, left| {
         let case = &cases[index];
         one(library, arena, case, index % 2 == 0, left);
-        if leaves_something(case) {
-            Next::NewChild
-        } else {
-            Next::SameChild
-        }
+        if leaves_something(case) { Next::NewChild } else { Next::SameChild }
     })
 }
 
@@ -28,10 +24,7 @@ const PATIENCE_WITH_WAITS: i64 = 30;
 /// or a waiter.
 fn leaves_something(case: &Case<'_>) -> bool {
     case.arguments.iter().any(|value| {
-        matches!(
-            value,
-            Value::Object(Kind::RobustMutex, _) | Value::Object(_, State::Busy)
-        )
+        matches!(value, Value::Object(Kind::RobustMutex, _) | Value::Object(_, State::Busy))
     })
 }
 
@@ -50,18 +43,10 @@ fn one(library: &Library, arena: &Arena, case: &Case<'_>, at_end: bool, left: &m
         numbers[index] = put(library, arena, value, memory, With::of(case));
     }
     let before = contents(&places);
-    left.begin(if case.may_wait {
-        PATIENCE_WITH_WAITS
-    } else {
-        PATIENCE
-    });
+    left.begin(if case.may_wait { PATIENCE_WITH_WAITS } else { PATIENCE });
     // SAFETY: this process may crash.
     let answer = unsafe { library.call(&case.function.name, &numbers[..case.arguments.len()]) };
-    left.answered(if case.function.returns_int() {
-        i64::from(answer as i32)
-    } else {
-        answer
-    });
+    left.answered(if case.function.returns_int() { i64::from(answer as i32) } else { answer });
     let changed = before != contents(&places);
     left.end(changed, !arena.is_untouched_beside(&places));
 }
@@ -162,11 +147,7 @@ fn make(library: &Library, kind: Kind, state: State, object: u64, with: With) {
         let answer = unsafe { library.call(&format!("{prefix}{name}"), &arguments) } as i32;
         assert_eq!(answer, 0, "{prefix}{name}");
     };
-    let flags = if kind == Kind::Cond && with.robust {
-        WW_PROCESS_SHARED
-    } else {
-        0
-    };
+    let flags = if kind == Kind::Cond && with.robust { WW_PROCESS_SHARED } else { 0 };
     match state {
         State::Zeros | State::Ones | State::Chance(_) => {}
         State::Ready => {

@@ -43,9 +43,8 @@ fn function(comment: &str, declaration: &str) -> Option<Function> {
     if !name.starts_with("ww_") || returns.contains('{') || returns.starts_with('#') {
         return None;
     }
-    let blocks = comment
-        .lines()
-        .any(|line| line.trim_start_matches([' ', '*']).starts_with("Blocks"));
+    let blocks =
+        comment.lines().any(|line| line.trim_start_matches([' ', '*']).starts_with("Blocks"));
     Some(Function {
         name: name.to_owned(),
         returns: returns.to_owned(),
@@ -81,18 +80,12 @@ fn parameter(text: &str) -> Parameter {
     // `void (*routine)(void)`
     if let Some((_, named)) = text.split_once("(*") {
         let name = named.split(')').next().unwrap_or_default();
-        return Parameter {
-            kind: "function".to_owned(),
-            name: name.to_owned(),
-        };
+        return Parameter { kind: "function".to_owned(), name: name.to_owned() };
     }
     let at = text
         .rfind(|character: char| !character.is_alphanumeric() && character != '_')
         .map_or(0, |index| index + 1);
-    Parameter {
-        kind: text[..at].replace(" *", "*").trim().to_owned(),
-        name: text[at..].to_owned(),
-    }
+    Parameter { kind: text[..at].replace(" *", "*").trim().to_owned(), name: text[at..].to_owned() }
 }
 
 impl Function {

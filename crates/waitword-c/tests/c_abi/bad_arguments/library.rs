@@ -28,10 +28,7 @@ impl Library {
         let c_name = CString::new(name).expect("a name");
         // SAFETY: the handle is that of a loaded library.
         let found = unsafe { libc::dlsym(self.handle, c_name.as_ptr()) };
-        assert!(
-            !found.is_null(),
-            "{name} is in the header, and not in the library"
-        );
+        assert!(!found.is_null(), "{name} is in the header, and not in the library");
         found
     }
 

@@ -1,12 +1,12 @@
 //! The shared words of a `wait_any`, as entries of `futex_waitv`.
 
 use super::{Expecting, WAIT_ANY_MAX};
-use crate::futex::{Error, Scope};
-use crate::shared::passing::Bystander;
-use crate::shared::{self, Lane};
+use crate::error::Error;
+use crate::futex::scope::Scope;
+use crate::shared::{self, Lane, NarrowWaiter};
 use crate::sys;
 use crate::sys::clock::Deadline;
-use crate::sys::futex::Waitv;
+use crate::sys::futex_raw::Waitv;
 use crate::word::Size;
 use arrayvec::ArrayVec;
 
@@ -29,7 +29,7 @@ pub(super) struct KernelWords {
 struct Narrow {
     entry: usize,
     expected: u64,
-    bystander: Bystander,
+    waiter: NarrowWaiter,
 }
 
 impl KernelWords {
@@ -63,7 +63,7 @@ impl KernelWords {
                     self.narrow.push(Narrow {
                         entry: self.entries.len() - 1,
                         expected: expecting.value,
-                        bystander: Bystander::new(Lane::of(word)),
+                        waiter: NarrowWaiter::new(Lane::of(word)),
                     });
                 }
             }
@@ -86,12 +86,12 @@ impl KernelWords {
         for narrow in &mut self.narrow {
             // SAFETY: the lane belongs to one of the collected words, which are mapped, by this
             // function's contract.
-            let (around, value) = unsafe { narrow.bystander.look() };
+            let (around, value) = unsafe { narrow.waiter.look() };
             if value != narrow.expected {
                 return Some(self.end_by(Error::Mismatch));
             }
             self.entries[narrow.entry].val = around.into();
-            self.entries[narrow.entry].uaddr = narrow.bystander.address();
+            self.entries[narrow.entry].uaddr = narrow.waiter.address();
         }
         let until = self.until(deadline);
         match sleep(&mut self.entries, until.as_ref()) {
@@ -131,21 +131,21 @@ impl KernelWords {
         });
         // SAFETY: the lane belongs to one of the collected words, which are mapped, by this
         // function's contract.
-        let has_changed = |narrow: &Narrow| unsafe { narrow.bystander.has_changed() };
+        let has_changed = |narrow: &Narrow| unsafe { narrow.waiter.has_changed() };
         let is_own = !self.narrow.iter().any(|narrow| narrow.entry == entry);
         let speaks = is_own || self.narrow.iter().any(has_changed);
         for narrow in &mut self.narrow {
             match speaks {
-                true => narrow.bystander.pass_on(),
-                false => narrow.bystander.pass_on_at_a_pace(),
+                true => narrow.waiter.forward(),
+                false => narrow.waiter.forward_or_defer(),
             }
         }
-        self.puts_off().is_none()
+        self.defers_until().is_none()
     }
 
     /// Until when forwarding is deferred, if it is.
-    fn puts_off(&self) -> Option<Deadline> {
-        let put_off = |narrow: &Narrow| narrow.bystander.puts_off();
+    fn defers_until(&self) -> Option<Deadline> {
+        let put_off = |narrow: &Narrow| narrow.waiter.defers_until();
         let each = self.narrow.iter().filter_map(put_off);
         each.max_by_key(Deadline::time_left)
     }
@@ -154,8 +154,8 @@ impl KernelWords {
     fn end_by(&mut self, error: Error) -> Result<usize, Error> {
         let index = self.taken.take().ok_or(error)?;
         for narrow in &mut self.narrow {
-            if narrow.bystander.puts_off().is_some() {
-                narrow.bystander.pass_on();
+            if narrow.waiter.defers_until().is_some() {
+                narrow.waiter.forward();
             }
         }
         Ok(index)
@@ -163,7 +163,7 @@ impl KernelWords {
 
     /// How long to sleep: not beyond the time of a deferred forward.
     fn until(&self, deadline: Option<&Deadline>) -> Option<Deadline> {
-        let both = self.puts_off().into_iter().chain(deadline.copied());
+        let both = self.defers_until().into_iter().chain(deadline.copied());
         both.min_by_key(Deadline::time_left)
     }
 }

@@ -9,12 +9,14 @@
 
 mod kernel_words;
 
-use super::{Error, Futex, RawFutex, Scope};
+use super::handle::{Futex, RawFutex};
+use super::scope::Scope;
+use crate::error::Error;
 use crate::park::{Notices, Parker, Sleeps};
 use crate::private::{Node, is_inside, waiter_table};
 use crate::sys;
 use crate::sys::clock::Deadline;
-use crate::sys::futex::Waitv;
+use crate::sys::futex_raw::{Waitv, waitv};
 use crate::word::{FutexWord, Word};
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
@@ -39,11 +41,7 @@ unsafe impl Sync for Expecting<'_> {}
 
 impl<'a> Expecting<'a> {
     pub(crate) fn raw(futex: RawFutex, value: u64) -> Self {
-        Self {
-            futex,
-            value,
-            word: PhantomData,
-        }
+        Self { futex, value, word: PhantomData }
     }
 }
 
@@ -114,9 +112,8 @@ pub(crate) unsafe fn wait_any_raw(
         if words.iter().all(is_shared) {
             let mut entries = KernelWords::new(0);
             entries.collect(words)?;
-            let sleep = |entries: &mut [Waitv], deadline: Option<&Deadline>| {
-                sys::futex::waitv(entries, deadline)
-            };
+            let sleep =
+                |entries: &mut [Waitv], deadline: Option<&Deadline>| waitv(entries, deadline);
             return loop {
                 if let Some(ended) = entries.sleep(words, deadline, sleep) {
                     break ended;
@@ -128,12 +125,7 @@ pub(crate) unsafe fn wait_any_raw(
         }
         let parker = waiter_table().take_parker();
         let nodes = [const { UnsafeCell::new(MaybeUninit::uninit()) }; WAIT_ANY_MAX];
-        let mut queued = Queued {
-            parker: &parker,
-            words,
-            nodes: &nodes,
-            joined: 0,
-        };
+        let mut queued = Queued { parker: &parker, words, nodes: &nodes, joined: 0 };
         if let Some(ended) = queued.join()? {
             return Ok(ended);
         }

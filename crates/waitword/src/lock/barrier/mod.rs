@@ -208,8 +208,7 @@ impl Barrier {
     /// Pretends that this many threads have arrived. No thread waits for these arrivals.
     #[cfg(test)]
     pub(crate) fn pretend_arrivals(&self, arrivals: u32) {
-        self.state
-            .store(u64::from(arrivals) * ARRIVAL, Ordering::Relaxed);
+        self.state.store(u64::from(arrivals) * ARRIVAL, Ordering::Relaxed);
     }
 
     /// The word whose address is the key of the waiters.
@@ -259,11 +258,8 @@ mod tests {
     #[test]
     fn nonsense_that_another_process_wrote_leads_nowhere() {
         for (count, state) in [(0, 0), (0, u64::MAX), (SHARED, u64::MAX), (3, u64::MAX)] {
-            let barrier = Barrier {
-                state: AtomicU64::new(state),
-                count,
-                inside: AtomicU32::new(0),
-            };
+            let barrier =
+                Barrier { state: AtomicU64::new(state), count, inside: AtomicU32::new(0) };
             // It may pass or time out, but it must return.
             let _ = barrier.wait_for(Duration::ZERO);
         }

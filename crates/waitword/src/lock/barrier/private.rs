@@ -53,10 +53,7 @@ fn is_last(state: &AtomicU64, count: u32) -> bool {
 
 /// How a thread waits while this many other threads are missing.
 fn until(missing: u32, deadline: Option<&Deadline>) -> Until<'_> {
-    Until {
-        at_once: !spin::is_worth_while_for(missing),
-        ..deadline.into()
-    }
+    Until { at_once: !spin::is_worth_while_for(missing), ..deadline.into() }
 }
 
 /// Arrives. Returns `Some(true)` for the last thread of the round, and `None` if the deadline

@@ -1,6 +1,6 @@
 //! The condition variable with parking_lot's interface.
 
-use super::RawCondvar;
+use super::word::RawCondvar;
 use crate::lock::{LockError, MutexGuard};
 use crate::sys::clock::Deadline;
 use core::time::Duration;
@@ -55,9 +55,7 @@ impl Condvar {
     /// Creates a condition variable without waiters.
     #[inline]
     pub const fn new() -> Self {
-        Self {
-            raw: RawCondvar::new(),
-        }
+        Self { raw: RawCondvar::new() }
     }
 
     /// Wakes the thread that has waited longest. Returns whether there was one.

@@ -39,25 +39,12 @@
 
 use crate::atomic::{AtomicU32, Ordering};
 use crate::lock::interrupter::Interrupter;
+use crate::lock::kernel_wait::Slept;
 use crate::stats::{self, Event};
 use crate::sys::Errno;
 use crate::sys::clock::{Clock, Deadline};
 use crate::sys::futex::{wait_by_time, wake_by_address};
 use crate::sys::moving_time::Time;
-
-/// How a wait ended. The mutex is not held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Slept {
-    /// Signalled, or woken spuriously.
-    Woken,
-    /// The deadline has passed. No signal was consumed.
-    TimedOut,
-    /// Another thread interrupted the wait. No signal was consumed.
-    Interrupted,
-    /// The kernel refused the wait.
-    Failed(Errno),
-}
 
 /// One wait. It begins with the mutex held.
 #[derive(Clone, Copy)]
@@ -105,18 +92,6 @@ fn sleep_through_handlers(
         match wait(&time, clock) {
             Err(Errno::INTR) => {}
             ended => return ended.into(),
-        }
-    }
-}
-
-impl From<Result<(), Errno>> for Slept {
-    fn from(ended: Result<(), Errno>) -> Self {
-        match ended {
-            // Woken; or the sequence has changed; or the condvar is gone, which means that the
-            // caller was signalled.
-            Ok(()) | Err(Errno::AGAIN | Errno::FAULT) => Self::Woken,
-            Err(Errno::TIMEDOUT) => Self::TimedOut,
-            Err(refused) => Self::Failed(refused),
         }
     }
 }

@@ -1,43 +1,41 @@
 //! How waits on a word in the kernel end, and what a signal does to the word.
 
-use super::counted::{Sleep, Slept, signal};
+use super::counted::{Sleep, signal};
 use crate::lock::interrupter::Interrupter;
-use crate::lock::pi::watchdog::{sleeps, until, watch};
+use crate::lock::kernel_wait::Slept;
 use crate::sys::clock::Deadline;
 use crate::sys::tid::tid;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::{Duration, SystemTime};
+use waitword_testkit::{Mapping, sleeps, until, watch};
 
 const PAGE: usize = 4096;
 
 /// Whether a signal changes this word. It does if a waiter is counted that may sleep on the word.
-fn finds_somebody(word: &AtomicU32) -> bool {
+fn finds_a_waiter(word: &AtomicU32) -> bool {
     let before = word.load(SeqCst);
     signal(word, 1);
     word.load(SeqCst) != before
 }
 
 #[test]
-fn a_signal_does_nothing_unless_somebody_is_counted() {
-    let _watchdog = watch("a_signal_does_nothing_unless_somebody_is_counted");
+fn a_signal_does_nothing_unless_a_waiter_is_counted() {
+    let _watchdog = watch();
     // Waiters of other tests come and go, and may be counted in this word's counter.
     let word = AtomicU32::new(0);
-    until(|| !finds_somebody(&word));
+    until(|| !finds_a_waiter(&word));
     let sleep = Sleep::begin(&word);
-    assert!(finds_somebody(&word));
+    assert!(finds_a_waiter(&word));
     assert_eq!(sleep.sleep(None, None), Slept::Woken);
-    until(|| !finds_somebody(&word));
+    until(|| !finds_a_waiter(&word));
 }
 
 #[test]
 fn a_deadline_holds_on_either_clock() {
-    let _watchdog = watch("a_deadline_holds_on_either_clock");
+    let _watchdog = watch();
     let word = AtomicU32::new(7);
     let soon = Duration::from_millis(5);
-    let deadlines = [
-        Deadline::after(soon),
-        Deadline::at_system_time(SystemTime::now() + soon),
-    ];
+    let deadlines = [Deadline::after(soon), Deadline::at_system_time(SystemTime::now() + soon)];
     for deadline in deadlines {
         // The second time, the deadline has already passed.
         for _ in 0..2 {
@@ -50,23 +48,16 @@ fn a_deadline_holds_on_either_clock() {
 
 #[test]
 fn memory_that_is_gone_means_that_it_was_signalled() {
-    let _watchdog = watch("memory_that_is_gone_means_that_it_was_signalled");
-    // SAFETY: a new mapping, at an address that the kernel chooses.
-    let memory = unsafe {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        libc::mmap(std::ptr::null_mut(), PAGE, access, flags, -1, 0)
-    };
-    assert_ne!(memory, libc::MAP_FAILED);
-    // SAFETY: zeroed, and mapped while the reference is used.
-    let sleep = Sleep::begin(unsafe { &*memory.cast::<AtomicU32>() });
+    let _watchdog = watch();
+    let mapping = Mapping::private(PAGE);
+    let memory = mapping.at::<libc::c_void>(0);
+    // SAFETY: zeroed, and used as this only.
+    let sleep = Sleep::begin(unsafe { mapping.get::<AtomicU32>(0) });
     // SAFETY: mapped above; from here on only the kernel follows an address into it. The memory
     // becomes inaccessible rather than unmapped, so that no other test's memory can be mapped here.
     // To the kernel both are the same.
     assert_eq!(unsafe { libc::mprotect(memory, PAGE, libc::PROT_NONE) }, 0);
     assert_eq!(sleep.sleep(None, None), Slept::Woken);
-    // SAFETY: mapped above, and no longer used.
-    unsafe { libc::munmap(memory, PAGE) };
 }
 
 /// Runs `sleeping` on another thread, and `body` once that thread is asleep.
@@ -97,7 +88,7 @@ fn send_signal(tid: u32) {
 
 #[test]
 fn a_signal_handler_ends_no_wait() {
-    let _watchdog = watch("a_signal_handler_ends_no_wait");
+    let _watchdog = watch();
     for by in [None, Some(Interrupter::signalled())] {
         let word = AtomicU32::new(7);
         let sleeping = || {
@@ -119,7 +110,7 @@ fn a_signal_handler_ends_no_wait() {
 /// interrupted.
 #[test]
 fn a_signal_counts_more_than_an_interruption() {
-    let _watchdog = watch("a_signal_counts_more_than_an_interruption");
+    let _watchdog = watch();
     let (word, by) = (AtomicU32::new(7), Interrupter::signalled());
     let sleep = Sleep::begin(&word);
     by.interrupt();

@@ -19,10 +19,12 @@
 //! thread; now it takes 1. Requeueing took fewer switches only with the mutex held (2 instead of
 //! 3). Threads without a real-time priority are served in order of arrival either way.
 
-use super::counted::{Sleep, Slept, signal};
-use super::{BY_PRIORITY, RawCondvar, Waited, Wakeup, private};
+use super::counted::{Sleep, signal};
+use super::private;
+use super::word::{BY_PRIORITY, RawCondvar, Waited, Wakeup};
 use crate::atomic::{AtomicU32, Ordering};
 use crate::lock::interrupter::Interrupter;
+use crate::lock::kernel_wait::Slept;
 use crate::lock::mutex::waiter::FromCondvar;
 use crate::lock::pi::{Acquired, PiError};
 use crate::lock::{LockError, RawPosixMutex};
@@ -53,10 +55,7 @@ pub(super) fn wait(
         false => mutex.lock_pi(None),
     };
     match locked {
-        Ok(acquired) => Waited::Held {
-            owner_died: acquired == Acquired::OwnerDied,
-            ended,
-        },
+        Ok(acquired) => Waited::Held { owner_died: acquired == Acquired::OwnerDied, ended },
         Err(error) => Waited::NotHeld(error),
     }
 }
@@ -70,7 +69,7 @@ fn bind(condvar: &RawCondvar) -> Result<(), LockError> {
         }
         if theirs != 0 {
             // A waiter in the table relies on the value that it has written.
-            if !private::forget_the_dead(condvar) {
+            if !private::unbind_if_empty(condvar) {
                 return Err(LockError::Invalid);
             }
             continue;
@@ -79,9 +78,7 @@ fn bind(condvar: &RawCondvar) -> Result<(), LockError> {
         // that has held the mutex since.
         let (free, ours) = (0, BY_PRIORITY);
         let bound =
-            condvar
-                .mutex
-                .compare_exchange(free, ours, Ordering::Relaxed, Ordering::Relaxed);
+            condvar.mutex.compare_exchange(free, ours, Ordering::Relaxed, Ordering::Relaxed);
         if bound.is_ok() {
             // The first wait. Relaxed: as above.
             condvar.sequence.fetch_add(unlikely(), Ordering::Relaxed);

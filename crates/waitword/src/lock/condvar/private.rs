@@ -53,12 +53,12 @@
 //! # How many are woken
 //!
 //! If the mutex is free, one waiter is woken; or a few, if woken waiters have recently got the
-//! mutex at once (`mutex/batch.rs`). If it is held, none is woken: each needs the mutex and would
-//! be woken only to wait. A broadcast also wakes no waiter if the mutex has a successor, which then
-//! wakes them one by one. A signal still does, since the successor may wait for a CPU for a long
-//! time.
+//! mutex at once (`mutex/policy/wakes.rs`). If it is held, none is woken: each needs the mutex and
+//! would be woken only to wait. A broadcast also wakes no waiter if the mutex has a successor,
+//! which then wakes them one by one. A signal still does, since the successor may wait for a CPU
+//! for a long time.
 
-use super::{BY_PRIORITY, KEPT, RawCondvar, Wakeup};
+use super::word::{BY_PRIORITY, KEPT, RawCondvar, Wakeup};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked, Plan, Request, Requeued, Token, Tokens};
 use crate::lock::mutex::after_wait::Stands;
@@ -71,11 +71,7 @@ use core::cell::Cell;
 
 /// The value that the condvar is bound to while the caller waits with this mutex, which it holds.
 fn binding(mutex: &RawPosixMutex) -> u64 {
-    let kept = if mutex.is_held_more_than_once() {
-        KEPT
-    } else {
-        0
-    };
+    let kept = if mutex.is_held_more_than_once() { KEPT } else { 0 };
     core::ptr::from_ref(mutex).expose_provenance() as u64 | kept
 }
 
@@ -104,7 +100,7 @@ pub(super) fn wait(
 ) -> Result<Wakeup, LockError> {
     mutex.check_owner()?;
     let unlock = || mutex.unlock_to_sleep(from(condvar));
-    let ended = stand(condvar, binding(mutex), unlock, until);
+    let ended = wait_in_table(condvar, binding(mutex), unlock, until);
     let (token, result) = match ended {
         Ended::Signalled(token) => (token, Ok(Wakeup::Signalled)),
         Ended::TimedOut => (0, Err(LockError::TimedOut)),
@@ -118,7 +114,12 @@ pub(super) fn wait(
 
 /// Queues at the condvar, bound to `ours`, calls `unlock`, and sleeps. The caller holds the mutex.
 /// It no longer does when this returns, if the wait began.
-pub(super) fn stand(condvar: &RawCondvar, ours: u64, unlock: impl Fn(), until: Until<'_>) -> Ended {
+pub(super) fn wait_in_table(
+    condvar: &RawCondvar,
+    ours: u64,
+    unlock: impl Fn(),
+    until: Until<'_>,
+) -> Ended {
     let other_mutex = Cell::new(false);
     let unlocked = Cell::new(false);
     let waiter = Waiter::at_condvar(from(condvar)).entry();
@@ -150,8 +151,8 @@ pub(super) fn stand(condvar: &RawCondvar, ours: u64, unlock: impl Fn(), until: U
         },
     );
     if other_mutex.get() {
-        return match forget_the_dead(condvar) {
-            true => stand(condvar, ours, unlock, until),
+        return match unbind_if_empty(condvar) {
+            true => wait_in_table(condvar, ours, unlock, until),
             false => Ended::OtherMutex,
         };
     }
@@ -167,20 +168,20 @@ pub(super) fn stand(condvar: &RawCondvar, ours: u64, unlock: impl Fn(), until: U
 
 /// Unbinds the condvar if no waiter is queued here, as in a forked child whose parent had waiters.
 /// Returns whether the queue is empty.
-pub(super) fn forget_the_dead(condvar: &RawCondvar) -> bool {
-    let mut nobody = false;
+pub(super) fn unbind_if_empty(condvar: &RawCondvar) -> bool {
+    let mut is_empty = false;
     parking::unpark(
         key_of(condvar),
         |_| Choice::Stop,
         |unparked| {
-            nobody = !unparked.more;
-            if nobody && condvar.bound_to() & BY_PRIORITY == 0 {
+            is_empty = !unparked.more;
+            if is_empty && condvar.bound_to() & BY_PRIORITY == 0 {
                 condvar.mutex.store(0, Ordering::Relaxed);
             }
             0
         },
     );
-    nobody
+    is_empty
 }
 
 /// Signals up to `count` waiters. Returns how many, or `None` without signalling any if the condvar
@@ -207,10 +208,7 @@ pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Optio
         }
         if bound_to & KEPT != 0 || !matches!(mutex().waiters_stand(), Stands::InTable) {
             // Nor can waiters be moved to a mutex whose waiters sleep in the kernel.
-            return Plan {
-                wake: count,
-                moved: 0,
-            };
+            return Plan { wake: count, moved: 0 };
         }
         moves.set(true);
         real_time.set(Waiter(first).is_real_time());
@@ -220,10 +218,7 @@ pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Optio
             false if real_time.get() => 1,
             false => mutex().best_woken().min(count),
         };
-        Plan {
-            wake,
-            moved: count - wake,
-        }
+        Plan { wake, moved: count - wake }
     };
     let change = |requeued: Requeued| {
         // Without a waiter, `plan` was not called.
@@ -236,12 +231,8 @@ pub(super) fn notify(condvar: &RawCondvar, bound_to: u64, count: usize) -> Optio
         }
         Tokens::from(0)
     };
-    let requeued = parking::unpark_requeue(
-        key_of(condvar),
-        (address, key_of_mutex_at(address)),
-        plan,
-        change,
-    );
+    let requeued =
+        parking::unpark_requeue(key_of(condvar), (address, key_of_mutex_at(address)), plan, change);
     if count > 1 && requeued.moved > 0 {
         stats::count(Event::HerdsAvoided);
         stats::count_many(Event::HerdWaiters, requeued.moved);

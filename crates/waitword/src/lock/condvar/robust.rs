@@ -9,8 +9,9 @@
 //! It also stays counted, so every signal makes a system call from then on, and `destroy` would
 //! wait for it forever.
 
+use super::api::WaitTimeoutResult;
 use super::shared::Sleep;
-use super::{RawCondvar, WaitTimeoutResult};
+use super::word::RawCondvar;
 use crate::lock::robust::{RawRobustMutex, RobustAccess, RobustError, RobustLocked};
 use crate::sys::clock::Deadline;
 

@@ -41,20 +41,18 @@
 //! Waiters touch the condvar after they have been signalled. They are counted, and `destroy` waits
 //! for them.
 
-use super::RawCondvar;
-#[cfg(not(loom))]
-use super::SHARED;
+use super::word::RawCondvar;
 use crate::atomic::{AtomicU64, Ordering, full_fence};
 use crate::lock::mutex::after_wait::Stands;
 use crate::lock::mutex::waiter::FromCondvar;
 use crate::lock::{LockError, RawPosixMutex};
 use crate::sys::Errno;
 use crate::sys::clock::Deadline;
-#[cfg(not(loom))]
-use crate::sys::futex::shared_wait;
 use crate::sys::futex::{KernelWord, shared_wake, word_requeue, word_wait};
+#[cfg(not(loom))]
+use crate::sys::futex_raw::shared_wait;
 
-const EVERYBODY: u32 = i32::MAX as u32;
+const ALL: u32 = i32::MAX as u32;
 
 /// In `mutex`: one thread that waits or is on its way back. The low half, which the kernel knows as
 /// `relay`, is always 0.
@@ -79,10 +77,7 @@ fn relay(condvar: &RawCondvar) -> &AtomicU64 {
 /// The address of the high half. `destroy` sleeps on it.
 fn high_half(waiters: &AtomicU64) -> *mut u32 {
     const OFFSET: usize = if cfg!(target_endian = "little") { 4 } else { 0 };
-    core::ptr::from_ref(waiters)
-        .cast_mut()
-        .cast::<u32>()
-        .wrapping_byte_add(OFFSET)
+    core::ptr::from_ref(waiters).cast_mut().cast::<u32>().wrapping_byte_add(OFFSET)
 }
 
 pub(super) fn wait(
@@ -144,13 +139,13 @@ fn lock_again(condvar: &RawCondvar, mutex: &RawPosixMutex) -> Result<(), LockErr
     let relay = relay(condvar);
     if !matches!(mutex.waiters_stand(), Stands::InKernel) {
         // The waiters cannot be moved to this mutex; they must compete for it.
-        let _ = shared_wake(KernelWord::address(relay), EVERYBODY, u32::MAX);
+        let _ = shared_wake(KernelWord::address(relay), ALL, u32::MAX);
         return mutex.lock_checked();
     }
     mutex.lock_after_sleep();
     mutex.announce_sleepers();
     // An error means that no waiter was moved.
-    let _ = word_requeue(relay, &mutex.word, 0, EVERYBODY, None);
+    let _ = word_requeue(relay, &mutex.word, 0, ALL, None);
     Ok(())
 }
 
@@ -158,7 +153,7 @@ fn lock_again(condvar: &RawCondvar, mutex: &RawPosixMutex) -> Result<(), LockErr
 fn leave(waiters: &AtomicU64) {
     // Release: this waiter's accesses to the condvar come before.
     if waiters.fetch_sub(WAITER, Ordering::Release) & !KEPT == DESTROYING | WAITER {
-        let _ = shared_wake(high_half(waiters), EVERYBODY, u32::MAX);
+        let _ = shared_wake(high_half(waiters), ALL, u32::MAX);
     }
 }
 
@@ -166,23 +161,20 @@ fn leave(waiters: &AtomicU64) {
 pub(super) fn notify(condvar: &RawCondvar, count: usize) -> usize {
     let relay = relay(condvar);
     full_fence();
-    let who_waits = waiters(condvar).load(Ordering::Relaxed);
-    if who_waits & COUNT == 0 {
+    let waiting = waiters(condvar).load(Ordering::Relaxed);
+    if waiting & COUNT == 0 {
         return 0;
     }
     // Release: see `Sleep::sleep`.
-    let mut expected = condvar
-        .sequence
-        .fetch_add(1, Ordering::Release)
-        .wrapping_add(1);
+    let mut expected = condvar.sequence.fetch_add(1, Ordering::Release).wrapping_add(1);
     let sequence = &condvar.sequence;
-    if count == 1 || who_waits & KEPT != 0 {
-        let count = u32::try_from(count).unwrap_or(EVERYBODY).min(EVERYBODY);
+    if count == 1 || waiting & KEPT != 0 {
+        let count = u32::try_from(count).unwrap_or(ALL).min(ALL);
         let woken = shared_wake(KernelWord::address(sequence), count, u32::MAX).unwrap_or(0);
         return found(woken, relay);
     }
     loop {
-        match word_requeue(sequence, relay, 1, EVERYBODY, Some(expected)) {
+        match word_requeue(sequence, relay, 1, ALL, Some(expected)) {
             Err(Errno::AGAIN) => expected = sequence.load(Ordering::Relaxed),
             moved => return found(moved.unwrap_or(0), relay),
         }
@@ -201,7 +193,7 @@ fn found(signalled: usize, relay: &AtomicU64) -> usize {
 /// Blocks until no thread waits or is on its way back.
 #[cfg(not(loom))]
 pub(super) fn wait_until_left(condvar: &RawCondvar) {
-    debug_assert!(condvar.traits.load(Ordering::Relaxed) & SHARED != 0);
+    debug_assert!(condvar.is_shared());
     let waiters = waiters(condvar);
     // Acquire here and below: the accesses of the threads that have left come before the end of the
     // condvar.

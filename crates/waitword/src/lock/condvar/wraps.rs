@@ -1,7 +1,7 @@
 //! The number of signals wraps around at 2^32 while threads wait. Neither signals nor broadcasts
 //! leave a waiter behind, in all kinds of condvar whose waiters sleep on that number.
 
-use super::RawCondvar;
+use super::word::RawCondvar;
 use crate::atomic::Ordering;
 use crate::futex::Scope;
 use crate::lock::{PosixFlavour, PosixMutexOptions, RawPosixMutex};

@@ -38,10 +38,7 @@ impl<R: RawFallibleMutex, T> FallibleMutex<R, T> {
     }
 
     pub(in crate::lock) const fn from_raw(raw: R, value: T) -> Self {
-        Self {
-            raw,
-            value: UnsafeCell::new(value),
-        }
+        Self { raw, value: UnsafeCell::new(value) }
     }
 
     /// Takes the value out.
@@ -139,10 +136,7 @@ impl<R: RawFallibleMutex, T: ?Sized> FallibleMutex<R, T> {
         locked: Result<(), LockError>,
     ) -> Result<FallibleMutexGuard<'_, R, T>, LockError> {
         taking.taken_if(locked.is_ok());
-        locked.map(|()| FallibleMutexGuard {
-            mutex: self,
-            not_send: PhantomData,
-        })
+        locked.map(|()| FallibleMutexGuard { mutex: self, not_send: PhantomData })
     }
 
     #[inline(always)]

@@ -191,8 +191,7 @@ impl<R: RawFallibleMutex> FallibleCondvar<R> {
         let mutex: *mut () = core::ptr::from_ref(mutex).cast_mut().cast();
         // Acquire: sees that the last waiter with another mutex has counted itself off.
         let bound =
-            self.bound
-                .compare_exchange(null_mut(), mutex, Ordering::Acquire, Ordering::Relaxed);
+            self.bound.compare_exchange(null_mut(), mutex, Ordering::Acquire, Ordering::Relaxed);
         if bound.is_err_and(|other| other != mutex) {
             return Err(LockError::OtherMutex);
         }

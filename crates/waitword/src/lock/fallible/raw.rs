@@ -81,10 +81,7 @@ impl RawCheckedMutex {
 // SAFETY: `RawPosixMutex` gives a free word to one thread. The owner's TID stays in it until that
 // thread unlocks, so after a thread has ended, no other thread takes the mutex.
 unsafe impl RawFallibleMutex for RawCheckedMutex {
-    #[allow(
-        clippy::declare_interior_mutable_const,
-        reason = "each use makes a new mutex"
-    )]
+    #[allow(clippy::declare_interior_mutable_const, reason = "each use makes a new mutex")]
     const INIT: Self = Self::with(PosixMutexOptions::new());
 
     #[inline]
@@ -114,7 +111,7 @@ unsafe impl RawFallibleMutex for RawCheckedMutex {
 
     unsafe fn wait(&self, condvar: &RawCondvar, deadline: Option<&Deadline>) -> Waited {
         // SAFETY: forwards this function's own contract.
-        unsafe { condvar.wait_and_tell(&self.0, deadline.into()) }
+        unsafe { condvar.wait_and_report(&self.0, deadline.into()) }
     }
 }
 
@@ -164,10 +161,7 @@ impl RawPiMutex {
 // unlock only when the owner has ended, and reports that to the thread that takes it next. `admit`
 // refuses that thread and all later ones.
 unsafe impl RawFallibleMutex for RawPiMutex {
-    #[allow(
-        clippy::declare_interior_mutable_const,
-        reason = "each use makes a new mutex"
-    )]
+    #[allow(clippy::declare_interior_mutable_const, reason = "each use makes a new mutex")]
     const INIT: Self = Self::with_scope(Scope::Private);
 
     #[inline]
@@ -194,7 +188,7 @@ unsafe impl RawFallibleMutex for RawPiMutex {
 
     unsafe fn wait(&self, condvar: &RawCondvar, deadline: Option<&Deadline>) -> Waited {
         // SAFETY: forwards this function's own contract.
-        match unsafe { condvar.wait_and_tell(&self.posix, deadline.into()) } {
+        match unsafe { condvar.wait_and_report(&self.posix, deadline.into()) } {
             Waited::Held { owner_died, .. } if self.admit(owner_died).is_err() => {
                 Waited::NotHeld(LockError::OwnerDied)
             }

@@ -3,7 +3,7 @@
 
 use super::private;
 use super::waiter::{EXTRA, FromCondvar, HOLDER, SUCCESSOR};
-use super::{LockError, LockTimedOut, PosixFlavour, RawPosixMutex, Then};
+use super::{LockError, PosixFlavour, RawPosixMutex, Then};
 use crate::futex::parking::{Token, Tokens};
 
 /// Where the waiters of a mutex are queued.
@@ -14,14 +14,12 @@ pub(in crate::lock) enum Stands {
     /// In the kernel, on the word.
     InKernel,
     /// In the kernel, by priority.
-    #[cfg(not(loom))]
     ByPriority,
 }
 
 impl RawPosixMutex {
     /// Returns an error if the caller is known not to hold the mutex.
     pub(in crate::lock) fn check_owner(&self) -> Result<(), LockError> {
-        #[cfg(not(loom))]
         if self.state().is_special() && !super::owner::is_mine(self) {
             return Err(LockError::NotOwner);
         }
@@ -38,10 +36,7 @@ impl RawPosixMutex {
     /// Takes back the level that was given back, if the mutex stayed held by the caller. Returns
     /// false if it did not.
     pub(in crate::lock) fn take_level_back(&self) -> bool {
-        #[cfg(not(loom))]
-        return self.state().is_special() && super::owner::lock_again(self) == Some(Ok(()));
-        #[cfg(loom)]
-        false
+        self.state().is_special() && super::owner::lock_again(self) == Some(Ok(()))
     }
 
     /// Unlocks the mutex for a thread that is about to wait for this condvar, so that another
@@ -55,23 +50,20 @@ impl RawPosixMutex {
     #[cold]
     fn unlock_to_sleep_slow(&self, condvar: FromCondvar) {
         let state = self.state();
-        #[cfg(not(loom))]
         if state.is_special() {
             let checked_before = super::owner::unlock(self, Then::Sleep(condvar));
             debug_assert!(checked_before.is_ok());
             return;
         }
-        #[cfg(not(loom))]
-        super::nap::note_wait(self);
-        self.unlock_word(Then::Sleep(condvar));
+        super::history::note_wait(self);
+        self.unlock_word(state, Then::Sleep(condvar));
     }
 
     pub(in crate::lock) fn waiters_stand(&self) -> Stands {
-        #[cfg(not(loom))]
         if super::owner::is_pi(self) {
             return Stands::ByPriority;
         }
-        if self.is_shared() {
+        if self.is_shared_in(self.state()) {
             return Stands::InKernel;
         }
         Stands::InTable
@@ -96,8 +88,8 @@ impl RawPosixMutex {
         }
         self.announce(|state| {
             let waits_for_successor = all && !real_time && state.has_successor();
-            let somebody_unlocks = state.is_locked() || waits_for_successor;
-            somebody_unlocks.then_some(match real_time {
+            let will_be_unlocked = state.is_locked() || waits_for_successor;
+            will_be_unlocked.then_some(match real_time {
                 true => state.with_real_time_parked(),
                 false => state.with_parked(true),
             })
@@ -119,35 +111,28 @@ impl RawPosixMutex {
         self.announce(|state| {
             let is_successor = has_successors && !state.has_successor() && !state.is_urgent();
             token = if is_successor { SUCCESSOR } else { 0 };
-            let state = if is_successor {
-                state.with_successor()
-            } else {
-                state
-            };
+            let state = if is_successor { state.with_successor() } else { state };
             Some(match others_moved {
                 true if real_time => state.with_real_time_parked(),
                 true => state.with_parked(true),
                 false => state,
             })
         });
-        Tokens {
-            first: token,
-            others: EXTRA,
-        }
+        Tokens { first: token, others: EXTRA }
     }
 
     /// Locks the mutex again, for a waiter that the condvar or an unlock has woken with this token.
     pub(in crate::lock) fn lock_after_wait(&self, token: Token) {
         match token {
             HOLDER => {}
-            SUCCESSOR => {
-                self.note_late(self.ran_late());
-                let without_deadline: Result<(), LockTimedOut> =
-                    private::lock(self, None, SUCCESSOR);
+            EXTRA if self.try_fast().is_ok() => self.note_woken(true),
+            SUCCESSOR | EXTRA => {
+                if token == SUCCESSOR {
+                    self.note_run();
+                }
+                let without_deadline = private::lock(self, None, token);
                 debug_assert!(without_deadline.is_ok());
             }
-            EXTRA if self.try_fast().is_err() => private::lock_as_extra(self),
-            EXTRA => self.note_woken(true),
             _ => {
                 if self.try_fast().is_ok() {
                     self.note_woken(true);
@@ -156,7 +141,6 @@ impl RawPosixMutex {
                 }
             }
         }
-        #[cfg(not(loom))]
         super::owner::own_if_special(self);
     }
 
@@ -165,7 +149,7 @@ impl RawPosixMutex {
         let at_once = self.try_word(self.state());
         self.note_woken(at_once);
         if !at_once {
-            let without_deadline = self.lock_word(None);
+            let without_deadline = self.lock_word(self.state(), None);
             debug_assert!(without_deadline.is_ok());
         }
     }
@@ -175,7 +159,6 @@ impl RawPosixMutex {
     pub(in crate::lock) fn lock_after_sleep(&self) {
         if !self.take_level_back() {
             super::shared::lock_after_sleep(self);
-            #[cfg(not(loom))]
             super::owner::own_if_special(self);
         }
     }

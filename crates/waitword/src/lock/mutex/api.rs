@@ -50,9 +50,7 @@ pub struct MutexOptions {
 impl MutexOptions {
     /// The defaults: adaptive and private.
     pub const fn new() -> Self {
-        Self {
-            options: PosixMutexOptions::new(),
-        }
+        Self { options: PosixMutexOptions::new() }
     }
 
     /// Sets how threads wait for the mutex.
@@ -62,16 +60,12 @@ impl MutexOptions {
             Flavour::Throughput => PosixFlavour::Throughput,
             Flavour::WaitWake => PosixFlavour::WaitWake,
         };
-        Self {
-            options: self.options.flavour(flavour),
-        }
+        Self { options: self.options.flavour(flavour) }
     }
 
     /// Sets whether processes that share the mutex's memory may lock it too.
     pub const fn scope(self, scope: Scope) -> Self {
-        Self {
-            options: self.options.scope(scope),
-        }
+        Self { options: self.options.scope(scope) }
     }
 
     /// The same options, for a mutex of a kind that Rust's [`Mutex`] cannot be.
@@ -130,7 +124,7 @@ impl RawMutex {
             || self.0.lock_fast().ok(),
             || {
                 if let Err(seen) = self.0.lock_fast() {
-                    self.0.lock_unowned(seen);
+                    self.0.lock_contended(seen);
                 }
             },
         );
@@ -142,10 +136,7 @@ impl RawMutex {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     pub fn try_lock(&self) -> bool {
         let taking = self.taking();
-        taking.taken_if(match self.0.try_fast() {
-            Ok(()) => true,
-            Err(seen) => self.0.try_lock_unowned(seen),
-        })
+        taking.taken_if(self.0.try_lock())
     }
 
     /// Locks the mutex, waiting until `deadline` at the latest, on either clock. Returns whether it
@@ -162,7 +153,7 @@ impl RawMutex {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn lock_until_given(&self, deadline: impl FnOnce() -> Deadline) -> bool {
         let taking = self.taking();
-        taking.taken_if(self.0.try_fast().is_ok() || self.0.lock_unowned_until(&deadline()))
+        taking.taken_if(self.0.try_fast().is_ok() || self.0.lock_until(deadline()).is_ok())
     }
 
     /// Unlocks the mutex.
@@ -256,10 +247,7 @@ impl From<RawMutex> for RawPosixMutex {
 // `MutexOptions` have no owner that may lock the mutex again, and their lock cannot fail.
 unsafe impl lock_api::RawMutex for RawMutex {
     // The trait asks for a constant; each use of it makes a new mutex.
-    #[allow(
-        clippy::declare_interior_mutable_const,
-        reason = "the trait's constant"
-    )]
+    #[allow(clippy::declare_interior_mutable_const, reason = "the trait's constant")]
     const INIT: Self = Self::new();
 
     // Either marker is sound: the mutex keeps no owner, and any thread may unlock it for the thread

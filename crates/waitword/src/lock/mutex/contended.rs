@@ -1,13 +1,14 @@
-//! Contended slow paths: barge past waiters if that is allowed, else dispatch by flavour or kind.
+//! Contended slow paths: barge past waiters if that is allowed, else dispatch by kind and flavour.
+//!
+//! Each path gets the word as the fast path saw it, and reads it again only after something that
+//! takes time.
 
-#[cfg(not(loom))]
 use super::owner;
 use super::{
-    LockError, LockTimedOut, PosixFlavour, RawPosixMutex, SHARED, State, Then, nap, private,
-    shared, unlock, wait_wake,
+    LockError, LockTimedOut, PosixFlavour, RawPosixMutex, State, Then, history, private, shared,
+    unlock, wait_wake,
 };
 use crate::atomic::Ordering;
-#[cfg(not(loom))]
 use crate::park::spin;
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
@@ -31,15 +32,30 @@ pub struct LateWaiter<'a>(pub(super) &'a RawPosixMutex);
 impl LateWaiter<'_> {
     /// Unlocks the mutex, for this waiter or another thread. Call it once.
     pub fn wake(self) {
-        self.0.unlock_word(Then::GoOn);
+        self.0.unlock_word(self.0.state(), Then::GoOn);
     }
 }
 
+/// Locking.
 impl RawPosixMutex {
+    /// [`lock`](Self::lock) of a mutex whose word was `seen`.
     #[inline(never)]
-    pub(super) fn lock_contended(&self, seen: u32) {
-        if !self.barge(State(seen)) {
-            self.lock_among_others();
+    pub(super) fn lock_contended(&self, seen: State) {
+        if self.barge(seen) {
+            return;
+        }
+        if seen.is_special() {
+            return self.lock_special_or_panic();
+        }
+        let without_deadline = self.lock_word(seen, None);
+        debug_assert!(without_deadline.is_ok());
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_special_or_panic(&self) {
+        if let Err(error) = owner::lock(self, None) {
+            panic!("mutex not locked: {error}");
         }
     }
 
@@ -69,7 +85,6 @@ impl RawPosixMutex {
             return false;
         }
         while state.may_barge() {
-            #[cfg(not(loom))]
             if state.is_last_turn() && self.makes_way() {
                 state = self.state();
                 continue;
@@ -82,67 +97,33 @@ impl RawPosixMutex {
         false
     }
 
-    #[cold]
-    #[inline(never)]
-    fn lock_among_others(&self) {
-        if let Err(error) = self.lock_slow(self.state().0, None) {
-            panic!("mutex not locked: {error}");
-        }
-    }
-
-    /// [`lock`](Self::lock) of a mutex that keeps no owner, whose word was `seen`. It always
-    /// succeeds.
-    #[cfg(not(loom))]
-    #[inline(never)]
-    pub(super) fn lock_unowned(&self, seen: u32) {
-        if !self.barge(State(seen)) {
-            let without_deadline = self.lock_word(None);
-            debug_assert!(without_deadline.is_ok());
-        }
-    }
-
-    /// [`try_lock`](Self::try_lock) of a mutex that keeps no owner, whose word was `seen`.
-    #[cfg(not(loom))]
-    #[inline]
-    pub(super) fn try_lock_unowned(&self, seen: u32) -> bool {
-        // The mutex is held: by far the most common reason for a failing try, whether or not
-        // threads wait.
-        !State(seen).is_plainly_locked() && self.try_word(State(seen))
-    }
-
-    /// [`lock_until`](Self::lock_until) of a mutex that keeps no owner. Returns whether it was
-    /// taken.
-    #[cfg(not(loom))]
-    #[cold]
-    #[inline(never)]
-    pub(super) fn lock_unowned_until(&self, deadline: &Deadline) -> bool {
-        self.lock_word(Some(deadline)).is_ok()
-    }
-
+    /// [`lock_until`](Self::lock_until) of a mutex whose word was `seen`.
     #[inline(never)]
     pub(super) fn lock_slow(
         &self,
-        seen: u32,
+        seen: State,
         deadline: Option<&Deadline>,
     ) -> Result<(), LockError> {
-        #[cfg(not(loom))]
-        if State(seen).is_special() {
+        if seen.is_special() {
             return owner::lock(self, deadline);
         }
-        let _ = seen;
-        Ok(self.lock_word(deadline)?)
+        Ok(self.lock_word(seen, deadline)?)
     }
 
-    /// Takes the lock by its word. An owner, if the mutex keeps one, is left to the caller.
-    pub(in crate::lock) fn lock_word(
+    /// Takes the lock by its word, which was `seen`. An owner, if the mutex keeps one, is left to
+    /// the caller.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn lock_word(
         &self,
+        seen: State,
         deadline: Option<&Deadline>,
     ) -> Result<(), LockTimedOut> {
         // It may be free by now, or may have been free all along, with waiters.
         if stats::is_enabled() && !self.state().may_barge() {
             stats::count(Event::Contended);
         }
-        if self.is_shared() {
+        if self.is_shared_in(seen) {
             return shared::lock(self, deadline);
         }
         match self.waits_as() {
@@ -151,17 +132,16 @@ impl RawPosixMutex {
         }
     }
 
-    /// The flavour by which the mutex waits and wakes now. When other processes compete for the
-    /// CPUs, an adaptive mutex whose threads wait for condvars acts as a wait-wake mutex. A woken
-    /// thread then waits milliseconds for a CPU, and must not keep unlocks from waking the threads
-    /// that it works with. (Not in a process that uses up a quota. A yield takes as long there, and
-    /// napping successors save the most.)
+    /// The flavour by which the mutex, which is not priority-inheriting, waits and wakes now. When
+    /// other processes compete for the CPUs, an adaptive mutex whose threads wait for condvars acts
+    /// as a wait-wake mutex. A woken thread then waits milliseconds for a CPU, and must not keep
+    /// unlocks from waking the threads that it works with. (Not in a process that uses up a quota.
+    /// A yield takes as long there, and napping successors save the most.)
     #[inline]
     pub(super) fn waits_as(&self) -> PosixFlavour {
         let flavour = self.flavour();
-        #[cfg(not(loom))]
         if flavour == PosixFlavour::Adaptive
-            && nap::has_waited_lately(self)
+            && history::has_waited_lately(self)
             && spin::is_beside_others()
             && !spin::is_throttled()
         {
@@ -170,14 +150,22 @@ impl RawPosixMutex {
         flavour
     }
 
+    /// [`try_lock`](Self::try_lock) of a mutex whose word was `seen`. (A tail call: its caller
+    /// needs no frame.)
     #[cold]
     #[inline(never)]
-    pub(super) fn try_lock_slow(&self, state: State) -> Result<(), LockError> {
-        #[cfg(not(loom))]
-        if state.is_special() {
+    pub(super) fn try_lock_contended(&self, seen: State) -> bool {
+        self.try_lock_slow(seen).is_ok()
+    }
+
+    /// [`try_lock_checked`](Self::try_lock_checked) of a mutex whose word was `seen`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn try_lock_slow(&self, seen: State) -> Result<(), LockError> {
+        if seen.is_special() {
             return owner::try_lock(self);
         }
-        match self.try_word(state) {
+        match self.try_word(seen) {
             true => Ok(()),
             false => Err(LockError::Busy),
         }
@@ -185,9 +173,10 @@ impl RawPosixMutex {
 
     /// Takes the lock by its word, last seen in this state, if that needs no waiting. Returns
     /// whether it did.
+    #[inline(never)]
     pub(super) fn try_word(&self, mut state: State) -> bool {
         loop {
-            let taken = match self.is_shared() {
+            let taken = match self.is_shared_in(state) {
                 true => shared::taken_at_once(state),
                 false => state.taken_at_once(),
             };
@@ -198,11 +187,23 @@ impl RawPosixMutex {
             }
         }
     }
+}
 
+/// Unlocking.
+impl RawPosixMutex {
+    /// [`unlock`](Self::unlock) of a mutex whose word was `seen`.
     #[inline(never)]
-    pub(super) fn unlock_contended(&self, state: State) {
-        if !self.is_plain(state) || !self.release_to_the_awake(state) {
-            self.unlock_among_others();
+    pub(super) fn unlock_contended(&self, seen: State) {
+        if !self.is_plain(seen) || !self.release_to_the_awake(seen) {
+            self.unlock_or_panic();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlock_or_panic(&self) {
+        if let Err(error) = self.unlock_slow(Then::GoOn) {
+            panic!("mutex not unlocked: {error}");
         }
     }
 
@@ -228,12 +229,6 @@ impl RawPosixMutex {
         self.is_plain(state) && self.release_to_the_awake(state)
     }
 
-    /// Whether the mutex is private and keeps no owner, going by a state that its word was seen in.
-    #[inline(always)]
-    fn is_plain(&self, state: State) -> bool {
-        !state.is_special() && self.data.load(Ordering::Relaxed) & SHARED == 0
-    }
-
     /// Releases the lock if no waiter has to be woken: no thread is parked, or there is a successor
     /// that is not late. Returns whether it did.
     #[inline(always)]
@@ -250,33 +245,37 @@ impl RawPosixMutex {
         false
     }
 
-    #[cold]
-    #[inline(never)]
-    fn unlock_among_others(&self) {
-        if let Err(error) = self.unlock_slow() {
-            panic!("mutex not unlocked: {error}");
-        }
+    /// Whether threads wait, as far as the word shows, and the owner, if any, holds the mutex once.
+    pub(crate) fn has_waiters(&self) -> bool {
+        let state = self.state();
+        let is_last_hold = !state.is_special() || state.levels() == 0;
+        is_last_hold && (state.has_parked() || state.has_successor())
     }
 
-    pub(super) fn unlock_slow(&self) -> Result<(), LockError> {
+    /// Whether the mutex, once released, is reserved for its successor.
+    pub(crate) fn hands_over(&self) -> bool {
+        self.state().released().is_reserved()
+    }
+
+    /// Unlocks the mutex, by whichever means its kind has.
+    pub(super) fn unlock_slow(&self, then: Then) -> Result<(), LockError> {
         let state = self.state();
-        #[cfg(not(loom))]
         if state.is_special() {
-            return owner::unlock(self, Then::GoOn);
+            return owner::unlock(self, then);
         }
-        self.unlock_word(Then::GoOn);
+        self.unlock_word(state, then);
         Ok(())
     }
 
-    /// Releases the lock by its word. An owner, if the mutex keeps one, is left to the caller.
-    pub(super) fn unlock_word(&self, then: Then) {
-        if self.is_shared() {
+    /// Releases the lock by its word, last seen in this state. An owner, if the mutex keeps one, is
+    /// left to the caller.
+    pub(super) fn unlock_word(&self, state: State, then: Then) {
+        if self.is_shared_in(state) {
             return shared::unlock(self);
         }
-        if then == Then::HandOver {
+        if then == Then::HandOff {
             return unlock::unlock_fairly(self);
         }
-        let state = self.state();
         if matches!(then, Then::Sleep(_)) && self.successor_may_nap(state) {
             return unlock::unlock_and_wake(self, then);
         }
@@ -293,19 +292,14 @@ impl RawPosixMutex {
     /// Whether threads are parked behind a successor that naps, as far as is known. If the holder
     /// then waits for a condvar, no thread would use the lock until the nap ends.
     fn successor_may_nap(&self, state: State) -> bool {
-        state.has_parked() && state.has_successor() && nap::is_monopolized(self)
+        state.has_parked() && state.has_successor() && history::is_monopolized(self)
     }
 
+    /// [`unlock_fair`](Self::unlock_fair) of a mutex that threads may wait for.
     #[cold]
     #[inline(never)]
     pub(super) fn unlock_fair_slow(&self) -> Result<(), LockError> {
-        let state = self.state();
-        #[cfg(not(loom))]
-        if state.is_special() {
-            return owner::unlock(self, Then::HandOver);
-        }
-        self.unlock_word(Then::HandOver);
-        Ok(())
+        self.unlock_slow(Then::HandOff)
     }
 
     #[cold]
@@ -329,22 +323,17 @@ mod tests {
     fn beside_others_an_adaptive_mutex_with_condvars_is_a_wait_wake_one() {
         // On the heap, so that they share no history with the mutexes of other tests.
         let [with_condvar, without] = [(); 2].map(|()| Box::new(RawPosixMutex::new()));
-        let throughput = crate::PosixMutexOptions::new()
-            .flavour(PosixFlavour::Throughput)
-            .build_raw();
-        nap::note_wait(&throughput);
+        let throughput =
+            crate::PosixMutexOptions::new().flavour(PosixFlavour::Throughput).build_raw();
+        history::note_wait(&throughput);
         // Repeats until no other test interferes with the state of the process: what yields have
         // shown, and the override of the adaptive flavour.
         let began = std::time::Instant::now();
         let flavours = [&*with_condvar, &*without, &throughput];
-        let expected = [
-            PosixFlavour::WaitWake,
-            PosixFlavour::Adaptive,
-            PosixFlavour::Throughput,
-        ];
+        let expected = [PosixFlavour::WaitWake, PosixFlavour::Adaptive, PosixFlavour::Throughput];
         loop {
             spin::pretend_to_be_beside_others(1_000_000_000);
-            nap::note_wait(&with_condvar);
+            history::note_wait(&with_condvar);
             let seen = flavours.map(RawPosixMutex::waits_as);
             if seen == expected {
                 break;
@@ -359,7 +348,7 @@ mod tests {
     fn under_a_quota_an_adaptive_mutex_with_condvars_stays_one() {
         assert!(ends_well(|| {
             let mutex = RawPosixMutex::new();
-            nap::note_wait(&mutex);
+            history::note_wait(&mutex);
             spin::pretend_to_be_beside_others(20_000_000_000);
             let before = mutex.waits_as();
             spin::pretend_to_be_throttled();

@@ -12,7 +12,7 @@
 use super::{LockError, PosixFlavour};
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-static STANDS_FOR: AtomicU8 = AtomicU8::new(0);
+static OVERRIDE: AtomicU8 = AtomicU8::new(0);
 
 impl PosixFlavour {
     /// Makes all adaptive mutexes of this process wait like mutexes of this flavour. Adaptive is
@@ -25,20 +25,20 @@ impl PosixFlavour {
     /// # Errors
     /// [`LockError::Invalid`] for [`PriorityInheriting`](Self::PriorityInheriting): such a mutex
     /// has different words.
-    pub(crate) fn stand_in_for_adaptive(self) -> Result<(), LockError> {
+    pub(crate) fn override_adaptive(self) -> Result<(), LockError> {
         if self == Self::PriorityInheriting {
             return Err(LockError::Invalid);
         }
-        STANDS_FOR.store(self.bits() as u8, Relaxed);
+        OVERRIDE.store(self.bits() as u8, Relaxed);
         Ok(())
     }
 
     /// This flavour, or for the adaptive one its override.
     #[inline]
-    pub(super) fn or_stand_in(self) -> Self {
+    pub(super) fn or_override(self) -> Self {
         match self {
             // Relaxed: every value is a correct answer.
-            Self::Adaptive if !cfg!(loom) => Self::from_bits(STANDS_FOR.load(Relaxed).into()),
+            Self::Adaptive => Self::from_bits(OVERRIDE.load(Relaxed).into()),
             chosen => chosen,
         }
     }
@@ -53,16 +53,11 @@ mod tests {
 
     /// The setting belongs to the process, so this is one test.
     #[test]
-    fn an_adaptive_mutex_waits_as_it_is_told_and_a_change_loses_nobody() {
+    fn an_adaptive_mutex_obeys_the_override_and_a_change_loses_no_waiter() {
         static MUTEX: RawPosixMutex = RawPosixMutex::new();
         static SECTIONS: AtomicUsize = AtomicUsize::new(0);
-        let chosen = crate::PosixMutexOptions::new()
-            .flavour(PosixFlavour::Throughput)
-            .build_raw();
-        assert_eq!(
-            PosixFlavour::PriorityInheriting.stand_in_for_adaptive(),
-            Err(LockError::Invalid)
-        );
+        let chosen = crate::PosixMutexOptions::new().flavour(PosixFlavour::Throughput).build_raw();
+        assert_eq!(PosixFlavour::PriorityInheriting.override_adaptive(), Err(LockError::Invalid));
         let until = Instant::now() + Duration::from_millis(300);
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -80,22 +75,19 @@ mod tests {
                     }
                 });
             }
-            for flavour in [
-                PosixFlavour::WaitWake,
-                PosixFlavour::Throughput,
-                PosixFlavour::Adaptive,
-            ]
-            .iter()
-            .cycle()
-            .take_while(|_| Instant::now() < until)
+            for flavour in
+                [PosixFlavour::WaitWake, PosixFlavour::Throughput, PosixFlavour::Adaptive]
+                    .iter()
+                    .cycle()
+                    .take_while(|_| Instant::now() < until)
             {
-                flavour.stand_in_for_adaptive().unwrap();
+                flavour.override_adaptive().unwrap();
                 assert_eq!(MUTEX.flavour(), *flavour);
                 assert_eq!(chosen.flavour(), PosixFlavour::Throughput);
                 std::thread::sleep(Duration::from_millis(1));
             }
         });
-        PosixFlavour::Adaptive.stand_in_for_adaptive().unwrap();
+        PosixFlavour::Adaptive.override_adaptive().unwrap();
         assert!(SECTIONS.load(SeqCst) > 0);
         assert!(!MUTEX.is_locked());
         MUTEX.destroy().unwrap();

@@ -42,10 +42,7 @@ impl Default for RawFairMutex {
 // that may lock it again, and its lock cannot fail.
 unsafe impl lock_api::RawMutex for RawFairMutex {
     // The trait asks for a constant; each use of it makes a new mutex.
-    #[allow(
-        clippy::declare_interior_mutable_const,
-        reason = "the trait's constant"
-    )]
+    #[allow(clippy::declare_interior_mutable_const, reason = "the trait's constant")]
     const INIT: Self = Self::new();
 
     // Either marker is sound, as for `RawMutex`.

@@ -3,16 +3,13 @@
 //! | file | contents |
 //! |------|----------|
 //! | `word.rs` | the bits of the word |
-//! | `contended.rs` | the slow paths: barging, or dispatch by flavour |
-//! | `private.rs` | the throughput and the adaptive flavour: barging, one spinner, hand-off |
-//! | `unlock.rs` | which waiter their unlocks wake |
-//! | `policy.rs` | which waiters linger, which one is the successor, which ones park |
-//! | `monopoly.rs` | a lock that the threads of one CPU have to themselves |
-//! | `nap.rs` | the nap of such a lock's successor |
-//! | `late_successor.rs` | a successor that gets no CPU |
-//! | `batch.rs` | batched wake-ups: several waiters that are woken at once |
-//! | `real_time.rs` | waiters under a real-time scheduling policy |
+//! | `contended.rs` | the slow paths of lock and unlock: barging, or dispatch by kind and flavour |
+//! | `policy/` | what times and counts decide: spin, park, barge, nap, hand off, wake |
+//! | `private.rs` | waiters of the throughput and the adaptive flavour: the whole protocol |
+//! | `unlock.rs` | their wakers |
 //! | `wait_wake.rs` | the wait-wake flavour: sleeps at once |
+//! | `history.rs`, `nap.rs` | the records and samples that the policy decides by; the nap |
+//! | `real_time.rs` | waiters under a real-time scheduling policy |
 //! | `shared.rs` | process-shared words, on the kernel's futex |
 //! | `owner.rs` | an owner is kept: recursive, error-checking, priority-inheriting |
 //! | `after_wait.rs` | the mutex's side of a condvar wait |
@@ -29,7 +26,7 @@
 //! | mutex | `data` |
 //! |-------|--------|
 //! | plain | bits 30-31: the flavour; bit 29: process-shared or not; |
-//! |       | recent history: bits 8-23 `late_successor.rs`, bits 24-28 `batch.rs` |
+//! |       | bits 8-28: how waiters woke up lately (`policy/wakes.rs`) |
 //! | SPECIAL, with an owner | bits 30-31: the flavour; bits 0-28: the owner's thread number, or 0 |
 //! | SPECIAL, priority-inheriting | the kernel's word (`pi.rs`) |
 //!
@@ -44,17 +41,14 @@
 pub(in crate::lock) mod after_wait;
 #[cfg(not(loom))]
 pub(in crate::lock) mod api;
-mod batch;
 mod contended;
 mod default_flavour;
 mod error;
 #[cfg(not(loom))]
 pub(in crate::lock) mod fair;
-mod late_successor;
-mod monopoly;
+mod history;
 mod nap;
 mod options;
-#[cfg(not(loom))]
 mod owner;
 mod policy;
 pub(in crate::lock) mod private;
@@ -65,17 +59,9 @@ mod wait_wake;
 pub(in crate::lock) mod waiter;
 mod word;
 
-#[cfg(loom)]
-pub(crate) use batch::let_extras_be_woken;
 pub use contended::{GivenBack, LateWaiter};
 pub use error::LockError;
-#[cfg(loom)]
-pub(crate) use late_successor::let_successors_be_late;
-#[cfg(loom)]
-pub(crate) use nap::let_mutexes_be_monopolized;
 pub use options::{Kind, PosixFlavour, PosixMutexOptions};
-#[cfg(loom)]
-pub(crate) use waiter::let_time_pass;
 
 use crate::atomic::{AtomicU32, Ordering};
 use crate::lock::key_of_mutex_at;
@@ -112,7 +98,8 @@ use word::{LOCKED, State};
 #[derive(Debug)]
 pub struct RawPosixMutex {
     pub(in crate::lock) word: AtomicU32,
-    data: AtomicU32,
+    /// Not a checker's atomic in a model: what it holds orders nothing.
+    data: core::sync::atomic::AtomicU32,
 }
 
 #[cfg(not(loom))]
@@ -136,7 +123,7 @@ enum Then {
     /// It waits for this condvar and gives its CPU up.
     Sleep(FromCondvar),
     /// Unspecified. The lock must not go to a thread that has only just come.
-    HandOver,
+    HandOff,
 }
 
 const FLAVOUR_SHIFT: u32 = 30;
@@ -196,7 +183,12 @@ impl RawPosixMutex {
     /// Locks the mutex if that needs no waiting. Returns whether it did. Does not block.
     #[inline]
     pub fn try_lock(&self) -> bool {
-        self.try_lock_checked().is_ok()
+        match self.try_fast() {
+            Ok(()) => true,
+            // Plainly locked: by far the most common reason for a failing try, whether or not
+            // threads wait.
+            Err(seen) => !seen.is_plainly_locked() && self.try_lock_contended(seen),
+        }
     }
 
     /// [`try_lock`](Self::try_lock), with the reason for a failure.
@@ -209,8 +201,8 @@ impl RawPosixMutex {
         match self.try_fast() {
             Ok(()) => Ok(()),
             // By far the most common reason for a failing try, whether or not threads wait.
-            Err(seen) if State(seen).is_plainly_locked() => Err(LockError::Busy),
-            Err(seen) => self.try_lock_slow(State(seen)),
+            Err(seen) if seen.is_plainly_locked() => Err(LockError::Busy),
+            Err(seen) => self.try_lock_slow(seen),
         }
     }
 
@@ -239,7 +231,7 @@ impl RawPosixMutex {
     /// The caller holds the mutex, or the mutex keeps an owner and can check it.
     #[inline]
     pub unsafe fn unlock_checked(&self) -> Result<(), LockError> {
-        self.release_fast().or_else(|_| self.unlock_slow())
+        self.release_fast().or_else(|_| self.unlock_slow(Then::GoOn))
     }
 
     /// Unlocks the mutex and hands it to a waiter, if there is one: to the waiter that is awake for
@@ -298,7 +290,6 @@ impl RawPosixMutex {
 
     /// Whether the calling thread holds the mutex and would get [`LockError::Deadlock`] if it
     /// locked it again. Always false for a mutex that keeps no owner.
-    #[cfg(not(loom))]
     pub fn would_deadlock(&self) -> bool {
         self.state().is_special() && owner::is_mine(self) && !owner::is_recursively_mine(self)
     }
@@ -307,7 +298,6 @@ impl RawPosixMutex {
     #[inline]
     pub fn is_locked(&self) -> bool {
         let state = self.state();
-        #[cfg(not(loom))]
         if state.is_special() {
             return owner::is_locked(self);
         }
@@ -321,13 +311,13 @@ impl RawPosixMutex {
     /// # Errors
     /// The value of the word.
     #[inline]
-    pub(in crate::lock) fn try_fast(&self) -> Result<(), u32> {
+    fn try_fast(&self) -> Result<(), State> {
         // (Not in a model: see `release_fast`.)
         #[cfg(not(loom))]
         {
             let seen = self.word.load(Ordering::Relaxed);
             if seen != 0 {
-                return Err(seen);
+                return Err(State(seen));
             }
         }
         self.lock_fast()
@@ -337,10 +327,11 @@ impl RawPosixMutex {
     /// CPU has the cache line, the load would fetch it in shared state, and the exchange would
     /// fetch it again to write.
     #[inline(always)]
-    fn lock_fast(&self) -> Result<(), u32> {
+    fn lock_fast(&self) -> Result<(), State> {
         self.word
             .compare_exchange(0, LOCKED, Ordering::Acquire, Ordering::Relaxed)
             .map(drop)
+            .map_err(State)
     }
 
     /// Unlocks the mutex if no thread waits.
@@ -369,54 +360,42 @@ impl RawPosixMutex {
             .map_err(State)
     }
 
+    /// The flavour of a mutex that is not priority-inheriting.
     #[inline]
     pub(in crate::lock) fn flavour(&self) -> PosixFlavour {
-        #[cfg(not(loom))]
-        if owner::is_pi(self) {
-            return PosixFlavour::PriorityInheriting;
-        }
         let data = self.alive(self.data.load(Ordering::Relaxed));
-        PosixFlavour::from_bits(data >> FLAVOUR_SHIFT).or_stand_in()
+        PosixFlavour::from_bits(data >> FLAVOUR_SHIFT).or_override()
     }
 
-    /// Whether its word is the kernel's futex.
+    /// Whether its word, last seen in this state, is the kernel's futex.
     #[inline]
-    pub(in crate::lock) fn is_shared(&self) -> bool {
-        #[cfg(not(loom))]
-        if self.state().is_special() {
-            return owner::is_shared(self);
+    fn is_shared_in(&self, state: State) -> bool {
+        if state.is_special() {
+            return owner::is_shared(state);
         }
         // Relaxed: the bit never changes.
         self.data.load(Ordering::Relaxed) & SHARED != 0
+    }
+
+    /// Whether the mutex is private and keeps no owner, going by a state that its word was seen in.
+    #[inline(always)]
+    fn is_plain(&self, state: State) -> bool {
+        !state.is_special() && self.data.load(Ordering::Relaxed) & SHARED == 0
+    }
+
+    /// `data` of a priority-inheriting mutex. No model has one.
+    #[inline]
+    fn kernel_data(&self) -> &AtomicU32 {
+        #[cfg(not(loom))]
+        return &self.data;
+        #[cfg(loom)]
+        unreachable!()
     }
 
     /// The key of its waiters in the table.
     #[inline]
     pub(in crate::lock) fn key(&self) -> Key {
         key_of_mutex_at(core::ptr::from_ref(self).addr())
-    }
-
-    #[inline]
-    fn state(&self) -> State {
-        // Acquire: an unlock that reads PARKED must find the table that the waiter is queued in.
-        State(self.alive(self.word.load(Ordering::Acquire)))
-    }
-
-    /// Tries once to change the word.
-    #[inline]
-    fn change(&self, from: State, to: State, success: Ordering) -> Result<(), State> {
-        self.word
-            .compare_exchange_weak(from.0, to.0, success, Ordering::Acquire)
-            .map(drop)
-            .map_err(|now| State(self.alive(now)))
-    }
-
-    /// In a model: checks that the value was not read from a mutex whose memory has been freed.
-    #[inline(always)]
-    fn alive(&self, seen: u32) -> u32 {
-        #[cfg(loom)]
-        assert_ne!(seen, FREED, "a mutex is used after it was freed");
-        seen
     }
 
     /// In a model, once all threads have ended: checks that nothing is left in the word or in the
@@ -433,43 +412,6 @@ impl RawPosixMutex {
     pub(crate) fn pretend_to_free(&self) {
         self.word.store(FREED, Ordering::Relaxed);
         self.data.store(FREED, Ordering::Relaxed);
-    }
-
-    /// Changes the word without ordering anything.
-    fn set(&self, mut to: impl FnMut(State) -> State) {
-        let mut state = self.state();
-        while let Err(now) = self.change(state, to(state), Ordering::Relaxed) {
-            state = now;
-        }
-    }
-
-    /// Changes the word in a way that releases the mutex.
-    fn release(&self, to: impl Fn(State) -> State) {
-        let mut state = self.state();
-        while let Err(now) = self.change(state, to(state), Ordering::Release) {
-            state = now;
-        }
-    }
-
-    /// Under the bucket's lock: announces a waiter in the word, unless it need not wait. Returns
-    /// whether it waits.
-    fn announce(&self, mut to: impl FnMut(State) -> Option<State>) -> bool {
-        let mut state = self.state();
-        while let Some(next) = to(state) {
-            // Release: publishes the table that the waiter is about to be queued in.
-            match self.change(state, next, Ordering::Release) {
-                Ok(()) => return true,
-                Err(now) => state = now,
-            }
-        }
-        false
-    }
-
-    /// Under the bucket's lock: notes that a waiter has left.
-    fn note_parked(&self, others_wait: bool) {
-        if !others_wait {
-            self.set(|state| state.with_parked(false));
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The options of a mutex: flavour, kind and scope.
 
-use super::{FLAVOUR_SHIFT, RawPosixMutex, SHARED};
+use super::{FLAVOUR_SHIFT, RawPosixMutex, SHARED, owner};
 use crate::atomic::AtomicU32;
 use crate::futex::Scope;
 
@@ -81,11 +81,7 @@ pub struct PosixMutexOptions {
 impl PosixMutexOptions {
     /// The defaults: adaptive, private, normal.
     pub const fn new() -> Self {
-        Self {
-            flavour: PosixFlavour::Adaptive,
-            kind: Kind::Normal,
-            shared: false,
-        }
+        Self { flavour: PosixFlavour::Adaptive, kind: Kind::Normal, shared: false }
     }
 
     /// Sets how threads wait for the mutex.
@@ -112,7 +108,7 @@ impl PosixMutexOptions {
         #[cfg(not(loom))]
         return RawPosixMutex {
             word: AtomicU32::new(word),
-            data: AtomicU32::new(data),
+            data: core::sync::atomic::AtomicU32::new(data),
         };
         #[cfg(loom)]
         {
@@ -125,23 +121,16 @@ impl PosixMutexOptions {
     #[cfg(loom)]
     pub(crate) fn build_model(self) -> RawPosixMutex {
         let (word, data) = self.words();
-        RawPosixMutex {
-            word: AtomicU32::new(word),
-            data: AtomicU32::new(data),
-        }
+        RawPosixMutex { word: AtomicU32::new(word), data: core::sync::atomic::AtomicU32::new(data) }
     }
 
     /// The initial values of the two words.
     const fn words(self) -> (u32, u32) {
         let flavour = self.flavour.bits() << FLAVOUR_SHIFT;
-        #[cfg(not(loom))]
-        {
-            use super::owner;
-            let is_pi = matches!(self.flavour, PosixFlavour::PriorityInheriting);
-            if is_pi || !matches!(self.kind, Kind::Normal) {
-                let word = owner::word(is_pi, self.kind, self.shared);
-                return (word, if is_pi { 0 } else { flavour });
-            }
+        let is_pi = matches!(self.flavour, PosixFlavour::PriorityInheriting);
+        if is_pi || !matches!(self.kind, Kind::Normal) {
+            let word = owner::word(is_pi, self.kind, self.shared);
+            return (word, if is_pi { 0 } else { flavour });
         }
         (0, flavour | if self.shared { SHARED } else { 0 })
     }

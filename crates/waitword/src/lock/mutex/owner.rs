@@ -52,16 +52,12 @@ fn traits(mutex: &RawPosixMutex) -> u32 {
 }
 
 fn scope(mutex: &RawPosixMutex) -> Scope {
-    if is_shared(mutex) {
-        Scope::Shared
-    } else {
-        Scope::Private
-    }
+    if is_shared(mutex.state()) { Scope::Shared } else { Scope::Private }
 }
 
 /// For a priority-inheriting mutex: the kernel's word, and the scope of its waiters.
 pub(in crate::lock) fn kernel_word(mutex: &RawPosixMutex) -> Option<(&AtomicU32, Scope)> {
-    is_pi(mutex).then(|| (&mutex.data, scope(mutex)))
+    is_pi(mutex).then(|| (mutex.kernel_data(), scope(mutex)))
 }
 
 pub(super) fn is_pi(mutex: &RawPosixMutex) -> bool {
@@ -69,8 +65,8 @@ pub(super) fn is_pi(mutex: &RawPosixMutex) -> bool {
 }
 
 /// Whether a special mutex is process-shared.
-pub(super) fn is_shared(mutex: &RawPosixMutex) -> bool {
-    traits(mutex) & SHARED != 0
+pub(super) fn is_shared(state: State) -> bool {
+    state.0 & SHARED != 0
 }
 
 /// Whether a special mutex is locked.
@@ -83,11 +79,7 @@ pub(super) fn is_locked(mutex: &RawPosixMutex) -> bool {
 }
 
 pub(super) fn is_mine(mutex: &RawPosixMutex) -> bool {
-    if is_pi(mutex) {
-        pi::is_mine(&mutex.data)
-    } else {
-        is_owned(mutex)
-    }
+    if is_pi(mutex) { pi::is_mine(mutex.kernel_data()) } else { is_owned(mutex) }
 }
 
 /// Whether the calling thread holds the mutex, which is not a priority-inheriting one.
@@ -170,15 +162,10 @@ fn take(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result<(), LockEr
     let taken = free.0 == traits(mutex)
         && mutex
             .word
-            .compare_exchange(
-                free.0,
-                free.0 | LOCKED,
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            )
+            .compare_exchange(free.0, free.0 | LOCKED, Ordering::Acquire, Ordering::Relaxed)
             .is_ok();
     if !taken {
-        mutex.lock_word(deadline)?;
+        mutex.lock_word(state, deadline)?;
     }
     own(mutex);
     Ok(())
@@ -221,7 +208,7 @@ pub(super) fn unlock(mutex: &RawPosixMutex, then: Then) -> Result<(), LockError>
     }
     let data = mutex.data.load(Ordering::Relaxed);
     mutex.data.store(data & !OWNER, Ordering::Relaxed);
-    mutex.unlock_word(then);
+    mutex.unlock_word(mutex.state(), then);
     Ok(())
 }
 
@@ -281,14 +268,14 @@ impl RawPosixMutex {
         deadline: Option<&Deadline>,
     ) -> Result<Acquired, LockError> {
         debug_assert!(is_pi(self));
-        lock_kernel_word(&self.data, scope(self), deadline)
+        lock_kernel_word(self.kernel_data(), scope(self), deadline)
     }
 
     /// Takes the mutex if that needs no waiting. Returns whether an owner died.
     #[inline]
     pub(in crate::lock) fn try_lock_pi(&self) -> Result<Acquired, LockError> {
         debug_assert!(is_pi(self));
-        Ok(pi::try_lock(&self.data, scope(self))?)
+        Ok(pi::try_lock(self.kernel_data(), scope(self))?)
     }
 }
 
@@ -305,14 +292,13 @@ impl RawPosixMutex {
         if is_free_and_ours(state) {
             let taken = state | LOCKED;
             let is_taken =
-                self.word
-                    .compare_exchange(state, taken, Ordering::Acquire, Ordering::Relaxed);
+                self.word.compare_exchange(state, taken, Ordering::Acquire, Ordering::Relaxed);
             if is_taken.is_ok() {
                 own(self);
             }
             return is_taken.is_ok();
         }
-        if state & (SPECIAL | PI | SHARED) == SPECIAL | PI && pi::lock_at_once(&self.data) {
+        if state & (SPECIAL | PI | SHARED) == SPECIAL | PI && pi::lock_at_once(self.kernel_data()) {
             return true;
         }
         self.lock_owned_otherwise(State(state))
@@ -334,8 +320,7 @@ impl RawPosixMutex {
             self.data.store(data & !OWNER, Ordering::Relaxed);
             let free = state & !LOCKED;
             let is_free =
-                self.word
-                    .compare_exchange(state, free, Ordering::Release, Ordering::Relaxed);
+                self.word.compare_exchange(state, free, Ordering::Release, Ordering::Relaxed);
             return match is_free {
                 Ok(_) => GivenBack::Yes,
                 Err(_) => GivenBack::Unless(LateWaiter(self)),
@@ -343,7 +328,7 @@ impl RawPosixMutex {
         }
         let is_pi_once =
             State(state).levels() == 0 && state & (SPECIAL | PI | SHARED) == SPECIAL | PI;
-        match is_pi_once && pi::unlock_at_once(&self.data) {
+        match is_pi_once && pi::unlock_at_once(self.kernel_data()) {
             true => GivenBack::Yes,
             false => self.unlock_owned_otherwise(State(state)),
         }
@@ -426,7 +411,7 @@ impl RawPosixMutex {
             // Or the word still shows a waiter that is gone: it gave up, was killed, or stayed in
             // the parent of this process. The next unlock clears that.
             self.try_lock_checked().map_err(|_| busy)?;
-            self.unlock_slow()?;
+            self.unlock_slow(Then::GoOn)?;
             free_to_destroyed()
         })
     }
@@ -468,7 +453,7 @@ mod tests {
 
     /// Past a successor that is awake, and other threads that are parked.
     #[test]
-    fn an_owner_comes_and_goes_past_those_who_wait() {
+    fn an_owner_locks_and_unlocks_past_the_waiters() {
         let mutex = recursive();
         mutex.set(|state| state.with_parked(true).with_successor());
         let waiting = mutex.state();
@@ -486,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_must_wake_another_or_is_not_the_owner_gives_nothing_back() {
+    fn an_unlock_that_must_wake_or_is_not_by_the_owner_does_nothing() {
         let mutex = recursive();
         assert!(mutex.lock_owned_at_once());
         mutex.set(|state| state.with_parked(true));

@@ -12,7 +12,7 @@
 //!
 //! # Waiters
 //!
-//! A waiter first stays awake: `policy.rs` defines how, for how long, and why. While awake, it may
+//! A waiter first stays awake: `policy` defines how, for how long, and why. While awake, it may
 //! take the lock like any newcomer. Then it parks.
 //!
 //! At most one of the awake waiters is the **successor**, whose number is in the word. While there
@@ -26,18 +26,18 @@
 //! * If the holder keeps the lock for that long, the successor parks: at the front of the queue if
 //!   it was woken, at the back if not.
 //! * Where a second CPU would not help, the successor naps before it reserves the lock
-//!   (`monopoly.rs`, `nap.rs`).
+//!   (`policy/monopoly.rs`, `nap.rs`).
 //!
 //! "At the front" means in front of waiters of the same priority. A waiting real-time thread comes
 //! before all of this, and a successor of a lower priority does not count (`real_time.rs`).
 //!
 //! From time to time, a waiter that would become the successor instead **yields its place** to a
-//! parked waiter that has waited for a while (`step_aside`): it parks in that waiter's place and
+//! parked waiter that has waited for a while (`yield_place`): it parks in that waiter's place and
 //! wakes it as the successor. That wake-up runs on the CPU of a thread that has nothing better to
 //! do, while the holder works on. It is also what makes all threads take turns.
 //!
 //! A thread that was signalled at a condvar does not wake up as the successor, unless it is one of
-//! a chain or there is only one CPU (`batch.rs`). So the next signal wakes the next thread,
+//! a chain or there is only one CPU (`policy/wakes.rs`). So the next signal wakes the next thread,
 //! whether or not this one runs yet. If it were the successor, all signalled threads would run one
 //! by one, each after a context switch.
 //!
@@ -72,7 +72,7 @@
 //! The two exceptions:
 //!
 //! * If the successor is late, the unlock wakes the oldest waiter that came to the mutex itself
-//!   (`late_successor.rs`).
+//!   (`policy/wakes.rs`).
 //! * If the successor may nap and the unlocking thread is about to wait for a condvar, the unlock
 //!   wakes a waiter as if there were no successor, but not as the successor.
 //!
@@ -96,46 +96,61 @@
 //! PARKED in an unlock is Acquire, only so that the unlock finds the table that the waiter is
 //! queued in. All other changes of the word are Relaxed: they order nothing.
 
-use super::nap::{self, SAMPLE_EVERY, is_monopolized};
-use super::policy::{Newcomer, Policy, ROTATE_EVERY, Seen, Successor};
-use super::waiter::{HOLDER, LOOK_THROUGH, Moment, PASSED_OVER_FOR, SUCCESSOR, Waiter};
+use super::history::{self, is_monopolized};
+use super::nap;
+use super::policy::{
+    IMPATIENT_AFTER, LOOK_THROUGH, Newcomer, Policy, ROTATE_EVERY, SAMPLE_EVERY, Seen, Successor,
+    takes_place,
+};
+use super::waiter::{EXTRA, HOLDER, SUCCESSOR, Waiter, elapsed};
 use super::word::State;
 use super::{LockTimedOut, PosixFlavour, RawPosixMutex};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked, Request, Token};
 use crate::park::Until;
 use crate::park::spin::{self, FirstLooks, LockHistory};
-use crate::private::Choice;
+use crate::private::{Choice, Queue};
 use crate::stats::{self, Event};
-use crate::sys::clock::Deadline;
+use crate::sys::clock::{Deadline, nanoseconds as now};
 
-/// A waiter that has not got the lock this many nanoseconds after it first became the successor is
-/// handed the lock. (The time does not start at its arrival. With many waiters all have waited
-/// long, and if each were handed the lock, no thread would use it twice.) A real-time thread: this
-/// long after its arrival, once it has parked.
-const IMPATIENT_AFTER: u64 = 1_000_000;
-/// A waiter that has waited this many microseconds may take the place of a newer one.
-const STEP_ASIDE_AFTER: u64 = 30;
-
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Newcomer,
     Successor,
 }
 
+/// The next step of a thread on its way to the lock.
+enum Step {
+    /// It has the lock.
+    Locked,
+    TimedOut,
+    /// It looks at the lock again, in this role.
+    Look(Role),
+    /// It parks.
+    Park(Role),
+    /// It has become the successor, but parks in the place of another waiter, and makes that one
+    /// the successor.
+    YieldPlace,
+}
+
+const NEWCOMER: Step = Step::Look(Role::Newcomer);
+const BECAME_SUCCESSOR: Step = Step::Look(Role::Successor);
+
 /// A thread on its way to the lock.
 struct Contender<'a> {
     mutex: &'a RawPosixMutex,
     deadline: Option<&'a Deadline>,
-    began: Moment,
+    /// When it began to wait, in nanoseconds.
+    began: u64,
     /// When it first became the successor.
-    successor_since: Option<Moment>,
-    has_stepped_aside: bool,
+    successor_since: Option<u64>,
+    has_yielded_place: bool,
     /// It became the successor by itself, instead of being woken as such.
     is_self_appointed: bool,
     /// Its policy since it began to linger, if it has.
     stay: Option<Policy>,
     history: &'static LockHistory,
-    /// It was woken as an extra waiter (`batch.rs`) and has not parked since.
+    /// It was woken as an extra waiter (`policy/wakes.rs`) and has not parked since.
     is_extra: bool,
     /// It has parked before.
     has_parked: bool,
@@ -143,15 +158,8 @@ struct Contender<'a> {
     is_real_time: bool,
 }
 
-type Outcome = Result<Option<Role>, LockTimedOut>;
-
-/// The thread holds the lock.
-const LOCKED: Outcome = Ok(None);
-const NEWCOMER: Outcome = Ok(Some(Role::Newcomer));
-const BECAME_SUCCESSOR: Outcome = Ok(Some(Role::Successor));
-
-/// Takes the lock, for a thread that has found it taken, or that was woken with this token from the
-/// queue that a condvar moved it to.
+/// Takes the lock, for a thread that has found it taken, or that was woken with this token by a
+/// condvar, or from the queue that a condvar moved it to.
 #[cold]
 pub(in crate::lock) fn lock(
     mutex: &RawPosixMutex,
@@ -165,23 +173,33 @@ pub(in crate::lock) fn lock(
             return Ok(());
         }
         SUCCESSOR => mutex.note_woken(false),
-        _ if looks(mutex) => return Ok(()),
+        _ if looks(mutex) => {
+            if woken_with == EXTRA {
+                mutex.note_woken(true);
+            }
+            return Ok(());
+        }
         _ => {}
     }
-    Contender::new(mutex, deadline).go_on(after(Parked::Woken(woken_with)))
-}
-
-/// [`lock`] for a thread that was woken as an extra waiter.
-#[cold]
-pub(in crate::lock) fn lock_as_extra(mutex: &RawPosixMutex) {
-    if looks(mutex) {
-        return mutex.note_woken(true);
+    let mut contender = Contender::new(mutex, deadline);
+    contender.is_extra = woken_with == EXTRA;
+    contender.has_yielded_place = contender.is_extra;
+    let mut step = after(Parked::Woken(woken_with));
+    loop {
+        step = match step {
+            Step::Locked => {
+                if contender.is_extra {
+                    mutex.note_woken(true);
+                }
+                return Ok(());
+            }
+            Step::TimedOut => return Err(LockTimedOut),
+            Step::Look(Role::Newcomer) => contender.come(),
+            Step::Look(Role::Successor) => contender.inherit(),
+            Step::Park(role) => contender.park(role),
+            Step::YieldPlace => contender.yield_place(),
+        };
     }
-    let mut contender = Contender::new(mutex, None);
-    contender.has_stepped_aside = true;
-    contender.is_extra = true;
-    let without_deadline = contender.go_on(NEWCOMER);
-    debug_assert!(without_deadline.is_ok());
 }
 
 /// The first looks, which end most waits: looks at the word at growing intervals, and takes the
@@ -191,16 +209,11 @@ fn looks(mutex: &RawPosixMutex) -> bool {
     if !spin::is_allowed() || is_monopolized(mutex) {
         return false;
     }
-    let history = LockHistory::at(core::ptr::from_ref(mutex).addr());
-    let mut looks = FirstLooks::begin(&history.stays);
+    let mut looks = FirstLooks::begin(&history::of(mutex).stays);
     loop {
         let state = mutex.state();
         let may_take = state.may_barge();
-        if may_take
-            && mutex
-                .change(state, state.taken(), Ordering::Acquire)
-                .is_ok()
-        {
+        if may_take && mutex.change(state, state.taken(), Ordering::Acquire).is_ok() {
             looks.won();
             return true;
         }
@@ -208,12 +221,6 @@ fn looks(mutex: &RawPosixMutex) -> bool {
             return false;
         }
     }
-}
-
-/// Whether a waiter may do anything but park at once. (A model may stay awake, but has no time to
-/// spend on it.)
-fn may_stay_awake() -> bool {
-    cfg!(loom) || spin::is_allowed()
 }
 
 /// As the successor: takes the lock if it is free.
@@ -236,11 +243,11 @@ fn try_inherit(mutex: &RawPosixMutex) -> bool {
 }
 
 /// Decides what a parked thread does when it wakes up.
-fn after(parked: Parked) -> Outcome {
+fn after(parked: Parked) -> Step {
     match parked {
-        Parked::Woken(HOLDER) => LOCKED,
+        Parked::Woken(HOLDER) => Step::Locked,
         Parked::Woken(SUCCESSOR) => BECAME_SUCCESSOR,
-        Parked::TimedOut => Err(LockTimedOut),
+        Parked::TimedOut => Step::TimedOut,
         // This includes a thread that was woken as an extra waiter while it waited for the mutex
         // and not for a condvar.
         Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => NEWCOMER,
@@ -252,67 +259,35 @@ impl<'a> Contender<'a> {
         Self {
             mutex,
             deadline,
-            began: Moment::now(),
+            began: now(),
             successor_since: None,
-            has_stepped_aside: false,
+            has_yielded_place: false,
             is_self_appointed: false,
             stay: None,
-            history: LockHistory::at(core::ptr::from_ref(mutex).addr()),
+            history: history::of(mutex),
             is_extra: false,
             has_parked: false,
             is_real_time: false,
         }
     }
 
-    /// Continues until the thread has the lock, or until the deadline has passed.
-    fn go_on(mut self, mut outcome: Outcome) -> Result<(), LockTimedOut> {
-        loop {
-            outcome = match outcome? {
-                None => {
-                    if self.is_extra {
-                        self.mutex.note_woken(true);
-                    }
-                    return Ok(());
-                }
-                Some(Role::Newcomer) => self.come(),
-                Some(Role::Successor) => self.inherit(),
-            };
-        }
-    }
-
-    /// Records that the thread is about to park. The outcome of its stay awake has been noted
-    /// before, if it is conclusive.
-    fn note_parking(&mut self) {
-        self.stay = None;
-        if core::mem::replace(&mut self.has_parked, true) {
-            stats::count(Event::SleptAgain);
-        }
-        if core::mem::take(&mut self.is_extra) {
-            self.mutex.note_woken(false);
-        }
-    }
-
     /// As a newcomer: takes the lock, parks behind the successor, or becomes the successor.
-    fn come(&mut self) -> Outcome {
+    fn come(&mut self) -> Step {
         let state = self.mutex.state();
         if state.may_barge() || self.is_real_time && !state.is_locked() {
-            if self
-                .mutex
-                .change(state, state.taken(), Ordering::Acquire)
-                .is_err()
-            {
+            let taken = state.taken();
+            if self.mutex.change(state, taken, Ordering::Acquire).is_err() {
                 return NEWCOMER;
             }
             self.note_stay(true);
-            return LOCKED;
+            return Step::Locked;
         }
-        if state.is_urgent() || !may_stay_awake() {
-            return self.park(|state| !state.may_barge());
+        if state.is_urgent() || !spin::is_allowed() {
+            return Step::Park(Role::Newcomer);
         }
-        let now = Moment::now().nanoseconds();
+        let now = now();
         // The word of a mutex that keeps an owner counts no turns.
         let is_sample_due = !state.is_special() && self.history.is_sample_due(now, SAMPLE_EVERY);
-        #[cfg(not(loom))]
         if state.has_successor() && is_sample_due {
             nap::count_turns(self.mutex);
             return NEWCOMER;
@@ -333,250 +308,64 @@ impl<'a> Contender<'a> {
             Newcomer::TakeReserved => {
                 let taken = state.taken_though_reserved();
                 if self.mutex.change(state, taken, Ordering::Acquire).is_ok() {
-                    return LOCKED;
+                    return Step::Locked;
                 }
             }
             Newcomer::BecomeSuccessor => {
-                let successor = state.with_successor();
-                if self
-                    .mutex
-                    .change(state, successor, Ordering::Relaxed)
-                    .is_ok()
-                {
+                let next = state.with_successor();
+                if self.mutex.change(state, next, Ordering::Relaxed).is_ok() {
                     return self.be_successor(now, state.has_parked());
                 }
             }
             Newcomer::Park => {
                 self.note_stay(false);
-                return self.park(|state| !state.may_barge());
+                return Step::Park(Role::Newcomer);
             }
         }
         NEWCOMER
     }
 
     /// Continues as a thread that has just become the successor by itself.
-    fn be_successor(&mut self, now: u64, others_are_parked: bool) -> Outcome {
+    fn be_successor(&mut self, now: u64, others_are_parked: bool) -> Step {
         self.is_self_appointed = true;
-        if others_are_parked && !self.has_stepped_aside && self.history.rotates(now, ROTATE_EVERY) {
-            return self.step_aside();
+        if others_are_parked && !self.has_yielded_place && self.history.rotates(now, ROTATE_EVERY) {
+            return Step::YieldPlace;
         }
-        self.mutex.note_successor(Moment::now());
+        self.mutex.note_successor(now);
         BECAME_SUCCESSOR
     }
 
-    /// As the successor: naps if the lock is monopolized. Returns whether it did.
-    #[cfg(not(loom))]
-    fn naps(&mut self) -> bool {
-        let began = Moment::now();
-        let nap = nap::due(self.mutex, self.deadline, began);
-        if nap == 0 {
-            return false;
-        }
-        self.note_parking();
-        stats::count(Event::Sleeps);
-        // The successor counts as late only once its nap should have ended.
-        let ends = began.later(nap);
-        self.mutex.note_successor(ends);
-        nap::sleep(self.mutex, nap);
-        spin::wanted_cpu(ends.nanoseconds(), Moment::now().nanoseconds());
-        true
-    }
-
-    /// Whether the deadline has passed. The timeout is then returned by the park that follows, or
-    /// by a successor after it resigns.
-    fn is_out_of_time(&self) -> bool {
-        self.deadline.is_some_and(Deadline::has_passed)
-    }
-
-    /// The current stay awake: since the thread came, or since it woke up.
-    fn stay(&mut self, now: u64) -> &mut Policy {
-        let since = match self.has_parked {
-            true => now,
-            false => self.began.nanoseconds(),
-        };
-        let adapts = self.mutex.flavour() != PosixFlavour::Throughput;
-        let stays = &self.history.stays;
-        self.stay
-            .get_or_insert_with(|| Policy::begin(spin::begin(since, stays, adapts)))
-    }
-
-    /// Notes how the stay ended.
-    fn note_stay(&mut self, was_worth_while: bool) {
-        if let Some(stay) = self.stay.take() {
-            spin::end(*stay.spin(), &self.history.stays, was_worth_while);
-        }
-    }
-
-    /// Leaves the word alone for a moment. Then yields the CPU to other threads, if there are any
-    /// and the word has not reached a state that is `enough`.
-    fn linger(&mut self, now: u64, enough: impl Fn(State) -> bool) {
-        let mutex = self.mutex;
-        self.stay(now)
-            .linger(|spin| spin::linger(spin, now, || enough(mutex.state())));
-    }
-
-    /// The waiter to park as.
-    fn waiter(&mut self) -> Waiter {
-        let waiter = Waiter::since(self.began);
-        self.is_real_time = waiter.is_real_time();
-        waiter
-    }
-
-    /// Parks behind the others, if it `must`: only while there is a successor, or while an unlock
-    /// is certain to look at the queue.
-    fn park(&mut self, must: impl Fn(State) -> bool) -> Outcome {
-        let waiter = self.waiter();
-        if waiter.is_real_time() {
-            let has_waited = self.has_parked;
-            let impatient = has_waited && self.began.elapsed() > IMPATIENT_AFTER;
-            return after(self.park_urgently(waiter.impatient(impatient), has_waited));
-        }
-        self.note_parking();
-        after(self.park_with(self.request(waiter), |state| {
-            must(state).then_some(state.with_parked(true))
-        }))
-    }
-
-    fn request(&self, waiter: Waiter) -> Request<'a> {
-        Request::new(
-            self.mutex.key(),
-            waiter.entry(),
-            Until::asleep(self.deadline),
-        )
-    }
-
-    /// Parks if `announced` returns the word with this waiter announced in it.
-    #[inline(always)]
-    fn park_with(
-        &self,
-        request: Request<'_>,
-        announced: impl Fn(State) -> Option<State>,
-    ) -> Parked {
-        parking::park(
-            request,
-            || self.mutex.announce(announced),
-            || {},
-            |queue| self.mutex.note_parked(queue.has_waiters()),
-        )
-    }
-
-    /// As a real-time thread: parks if the lock is held.
-    #[cold]
-    #[inline(never)]
-    fn park_urgently(&mut self, waiter: Waiter, in_front: bool) -> Parked {
-        self.note_parking();
-        self.park_with(self.request(waiter).in_front_if(in_front), |state| {
-            state.is_locked().then_some(state.with_real_time_parked())
-        })
-    }
-
-    /// As the successor: parks in the place of a waiter that has waited longer, and makes it the
-    /// successor. Prefers one that last ran on this CPU, which is about to become free.
-    #[cold]
-    fn step_aside(&mut self) -> Outcome {
-        self.has_stepped_aside = true;
-        let me = self.waiter();
-        if me.is_real_time() {
-            return BECAME_SUCCESSOR;
-        }
-        let now = Moment::now();
-        let (mut seen, mut found) = (0, false);
-        let longest_waiting = |kind| {
-            let waiter = Waiter(kind);
-            let waited = waiter.waited_until(now);
-            seen += 1;
-            if found || waited < STEP_ASIDE_AFTER || seen > LOOK_THROUGH {
-                return Choice::Stop;
-            }
-            if waiter.is_real_time() {
-                // It came meanwhile, and waits for the unlock.
-                return Choice::Stop;
-            }
-            // The CPU that is about to become free is not the one that it last ran on.
-            if !waiter.ran_here() && waited < PASSED_OVER_FOR {
-                return Choice::Pass;
-            }
-            found = true;
-            self.mutex.note_successor(now);
-            Choice::Take
-        };
-        let parked =
-            parking::park_instead_of(self.request(me), longest_waiting, SUCCESSOR, |queue| {
-                self.mutex.note_parked(queue.has_waiters())
-            });
-        match parked {
-            Parked::Invalid | Parked::Interrupted => BECAME_SUCCESSOR,
-            parked => {
-                // The stay awake before the sleep is over.
-                self.stay = None;
-                self.has_parked = true;
-                self.is_self_appointed = false;
-                after(parked)
-            }
-        }
-    }
-
-    /// As the successor: takes the lock, or parks.
-    fn inherit(&mut self) -> Outcome {
-        let successor_since = *self.successor_since.get_or_insert_with(Moment::now);
-        if self.compete() {
-            return LOCKED;
+    /// As the successor: stays awake until it has the lock, or until staying awake is no longer
+    /// worth while; then parks.
+    fn inherit(&mut self) -> Step {
+        self.successor_since.get_or_insert_with(now);
+        let is_taken = try_inherit(self.mutex) || spin::is_allowed() && self.outlast();
+        self.note_stay(is_taken);
+        if is_taken {
+            return Step::Locked;
         }
         if self.is_out_of_time() {
             self.resign();
-            return Err(LockTimedOut);
+            return Step::TimedOut;
         }
-        let impatient = successor_since.elapsed() > IMPATIENT_AFTER;
-        let waiter = self.waiter().impatient(impatient);
-        let parked = match waiter.is_real_time() {
-            true => self.park_urgently(waiter, true),
-            false => self.park_as_successor(waiter),
-        };
-        match parked {
-            // The lock has become free: this thread is still the successor.
-            Parked::Invalid | Parked::Interrupted => BECAME_SUCCESSOR,
-            parked => {
-                self.is_self_appointed = false;
-                after(parked)
-            }
-        }
+        Step::Park(Role::Successor)
     }
 
-    /// Parks in front of waiters that have not waited as long, or behind them if it has only just
-    /// come.
-    #[inline(always)]
-    fn park_as_successor(&mut self, waiter: Waiter) -> Parked {
-        self.note_parking();
-        let request = self.request(waiter).in_front_if(!self.is_self_appointed);
-        self.park_with(request, |state| {
-            let held = state.is_locked();
-            held.then_some(state.without_successor().with_parked(true))
-        })
-    }
-
-    /// As the successor: stays awake until it has the lock, or until staying awake is no longer
-    /// worth while. Returns whether it has the lock.
-    fn compete(&mut self) -> bool {
-        let is_taken = try_inherit(self.mutex) || may_stay_awake() && self.outlast();
-        self.note_stay(is_taken);
-        is_taken
-    }
-
+    /// Returns whether it has the lock.
     fn outlast(&mut self) -> bool {
         let mutex = self.mutex;
-        #[cfg(not(loom))]
         if self.naps() {
             if try_inherit(mutex) {
                 return true;
             }
             mutex.set(State::with_handoff);
-            let now = Moment::now().nanoseconds();
+            let now = now();
             self.stay(now).reserve(now);
         }
         let turn = mutex.state().turn();
         let mut was_taken = false;
         loop {
-            let now = Moment::now().nanoseconds();
+            let now = now();
             match self.stay(now).successor(now, was_taken) {
                 Successor::Linger => self.linger(now, |state| !state.is_locked()),
                 Successor::Reserve => mutex.set(State::with_handoff),
@@ -595,14 +384,172 @@ impl<'a> Contender<'a> {
         }
     }
 
+    /// As the successor: naps if the lock is monopolized. Returns whether it did.
+    fn naps(&mut self) -> bool {
+        let began = now();
+        let nap = nap::due(self.mutex, self.deadline, began);
+        if nap == 0 {
+            return false;
+        }
+        self.note_parking();
+        stats::count(Event::Sleeps);
+        // The successor counts as late only once its nap should have ended.
+        let ends = began + nap;
+        self.mutex.note_successor(ends);
+        nap::sleep(self.mutex, nap);
+        spin::wanted_cpu(ends, now());
+        true
+    }
+
+    /// Whether the deadline has passed. The timeout is then returned by the park that follows, or
+    /// by a successor after it resigns.
+    fn is_out_of_time(&self) -> bool {
+        self.deadline.is_some_and(Deadline::has_passed)
+    }
+
+    /// The current stay awake: since the thread came, or since it woke up.
+    fn stay(&mut self, now: u64) -> &mut Policy {
+        let since = match self.has_parked {
+            true => now,
+            false => self.began,
+        };
+        let adapts = self.mutex.flavour() != PosixFlavour::Throughput;
+        let stays = &self.history.stays;
+        self.stay.get_or_insert_with(|| Policy::begin(spin::begin(since, stays, adapts)))
+    }
+
+    /// Notes how the stay ended.
+    fn note_stay(&mut self, was_worth_while: bool) {
+        if let Some(stay) = self.stay.take() {
+            spin::end(*stay.spin(), &self.history.stays, was_worth_while);
+        }
+    }
+
+    /// Leaves the word alone for a moment. Then yields the CPU to other threads, if there are any
+    /// and the word has not reached a state that is `enough`.
+    fn linger(&mut self, now: u64, enough: impl Fn(State) -> bool) {
+        let mutex = self.mutex;
+        self.stay(now).linger(|spin| spin::linger(spin, now, || enough(mutex.state())));
+    }
+
+    /// Records that the thread is about to park. The outcome of its stay awake has been noted
+    /// before, if it is conclusive.
+    fn note_parking(&mut self) {
+        self.stay = None;
+        if core::mem::replace(&mut self.has_parked, true) {
+            stats::count(Event::SleptAgain);
+        }
+        if core::mem::take(&mut self.is_extra) {
+            self.mutex.note_woken(false);
+        }
+    }
+
+    /// The waiter to park as.
+    fn waiter(&mut self) -> Waiter {
+        let waiter = Waiter::since(self.began);
+        self.is_real_time = waiter.is_real_time();
+        waiter
+    }
+
+    fn request(&self, waiter: Waiter) -> Request<'a> {
+        Request::new(self.mutex.key(), waiter.entry(), Until::asleep(self.deadline))
+    }
+
+    /// Parks, if an unlock is certain to look at the queue, or as a newcomer also if there is a
+    /// successor: behind the others, or in front of those that have not waited as long.
+    fn park(&mut self, role: Role) -> Step {
+        let waiter = self.waiter();
+        let is_real_time = waiter.is_real_time();
+        let (in_front, waits_since) = match role {
+            Role::Newcomer if is_real_time && self.has_parked => (true, Some(self.began)),
+            Role::Newcomer => (false, None),
+            Role::Successor => (is_real_time || !self.is_self_appointed, self.successor_since),
+        };
+        let impatient = waits_since.is_some_and(|since| elapsed(since) > IMPATIENT_AFTER);
+        self.note_parking();
+        let parked = parking::park(
+            self.request(waiter.impatient(impatient)).in_front_if(in_front),
+            || {
+                self.mutex.announce(|state| match role {
+                    _ if is_real_time => {
+                        let held = state.is_locked();
+                        held.then_some(state.with_real_time_parked())
+                    }
+                    Role::Newcomer => (!state.may_barge()).then_some(state.with_parked(true)),
+                    Role::Successor => {
+                        let held = state.is_locked();
+                        held.then_some(state.without_successor().with_parked(true))
+                    }
+                })
+            },
+            || {},
+            |queue| self.left(queue),
+        );
+        self.woken(role, parked)
+    }
+
+    /// The thread has given up its place in the queue.
+    fn left(&self, queue: &Queue<'_>) {
+        self.mutex.note_parked(queue.has_waiters());
+    }
+
+    fn woken(&mut self, role: Role, parked: Parked) -> Step {
+        match parked {
+            // The lock has become free: this thread is still the successor.
+            Parked::Invalid | Parked::Interrupted if role == Role::Successor => BECAME_SUCCESSOR,
+            parked => {
+                self.is_self_appointed = false;
+                after(parked)
+            }
+        }
+    }
+
+    /// As the successor: parks in the place of a waiter that has waited longer, and makes it the
+    /// successor.
+    #[cold]
+    fn yield_place(&mut self) -> Step {
+        self.has_yielded_place = true;
+        let me = self.waiter();
+        if me.is_real_time() {
+            return BECAME_SUCCESSOR;
+        }
+        let now = now();
+        let (mut seen, mut found) = (0, false);
+        let longest_waiting = |kind| {
+            let waiter = Waiter(kind);
+            seen += 1;
+            // A real-time thread has come meanwhile, and waits for the unlock.
+            if found || seen > LOOK_THROUGH || waiter.is_real_time() {
+                return Choice::Stop;
+            }
+            match takes_place(waiter.waited_until(now), waiter.ran_here()) {
+                None => Choice::Stop,
+                Some(false) => Choice::Pass,
+                Some(true) => {
+                    found = true;
+                    self.mutex.note_successor(now);
+                    Choice::Take
+                }
+            }
+        };
+        let parked =
+            parking::park_instead_of(self.request(me), longest_waiting, SUCCESSOR, |queue| {
+                self.left(queue)
+            });
+        if !matches!(parked, Parked::Invalid | Parked::Interrupted) {
+            // The stay awake before the sleep is over.
+            self.stay = None;
+            self.has_parked = true;
+        }
+        self.woken(Role::Successor, parked)
+    }
+
     /// As the successor: gives up without the lock. If threads are parked, wakes another successor.
     fn resign(&self) {
         let mut state = self.mutex.state();
         while !state.has_parked() || state.is_urgent() {
-            match self
-                .mutex
-                .change(state, state.without_successor(), Ordering::Relaxed)
-            {
+            let next = state.without_successor();
+            match self.mutex.change(state, next, Ordering::Relaxed) {
                 Ok(()) => return,
                 Err(now) => state = now,
             }
@@ -614,10 +561,9 @@ impl<'a> Contender<'a> {
             |woken, others_wait| {
                 self.mutex.set(|state| {
                     let state = state.with_parked(others_wait);
-                    if woken.is_none() {
-                        state.without_successor()
-                    } else {
-                        state
+                    match woken {
+                        None => state.without_successor(),
+                        Some(_) => state,
                     }
                 });
                 SUCCESSOR

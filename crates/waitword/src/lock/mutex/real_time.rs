@@ -98,15 +98,15 @@ pub(super) fn release_to(
     unlocker: u8,
     others_wait: bool,
 ) -> Token {
-    let is_handed_over = first.is_impatient() || first.priority() > unlocker;
+    let is_handed_off = first.is_impatient() || first.priority() > unlocker;
     mutex.release(|state| {
         let left = state.with_parked(others_wait);
-        match is_handed_over {
+        match is_handed_off {
             true => left,
             false => left.released(),
         }
     });
-    match is_handed_over {
+    match is_handed_off {
         true => {
             stats::count(Event::HandOffs);
             HOLDER

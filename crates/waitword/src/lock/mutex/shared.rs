@@ -34,13 +34,13 @@
 //! cleared PARKED, and no thread sets it again. The other sleepers then sleep until another thread
 //! comes to wait and sets it. (The same is true of glibc's mutex.)
 
-use super::waiter::Moment;
+use super::waiter::elapsed;
 use super::word::{HANDOFF, LOCKED, PARKED, State};
 use super::{LockTimedOut, PosixFlavour, RawPosixMutex};
 use crate::atomic::Ordering;
 use crate::park::spin::{self, Spin};
 use crate::sys::Errno;
-use crate::sys::clock::Deadline;
+use crate::sys::clock::{Deadline, nanoseconds as now};
 use crate::sys::futex::{KernelWord, shared_wake, word_wait};
 use crate::sys::sched;
 use core::time::Duration;
@@ -81,7 +81,7 @@ fn lock_sleeping(
     deadline: Option<&Deadline>,
     mut has_slept: bool,
 ) -> Result<(), LockTimedOut> {
-    let began = Moment::now();
+    let began = now();
     loop {
         let state = mutex.state();
         if !state.is_locked() && (has_slept || may_take(state) || sched::priority() != 0) {
@@ -94,7 +94,7 @@ fn lock_sleeping(
         }
         let impatient = has_slept
             && mutex.flavour() != PosixFlavour::WaitWake
-            && began.elapsed() > IMPATIENT_AFTER;
+            && elapsed(began) > IMPATIENT_AFTER;
         let announced = State(state.0 | PARKED | if impatient { HANDOFF } else { 0 });
         if announced != state && mutex.change(state, announced, Ordering::Relaxed).is_err() {
             continue;
@@ -183,11 +183,7 @@ mod tests {
 
     fn mutexes() -> impl Iterator<Item = RawPosixMutex> {
         let shared = PosixMutexOptions::new().scope(Scope::Shared);
-        let flavours = [
-            PosixFlavour::Adaptive,
-            PosixFlavour::Throughput,
-            PosixFlavour::WaitWake,
-        ];
+        let flavours = [PosixFlavour::Adaptive, PosixFlavour::Throughput, PosixFlavour::WaitWake];
         let kinds = [Kind::Normal, Kind::Recursive, Kind::ErrorChecking];
         flavours.into_iter().flat_map(move |flavour| {
             kinds.map(|kind| shared.flavour(flavour).kind(kind).build_raw())
@@ -210,7 +206,7 @@ mod tests {
     /// The thread that asked for the reservation has given up, or was killed. In an earlier version
     /// a try then found the lock busy forever, and so did every wait shorter than the reservation.
     #[test]
-    fn a_reservation_for_nobody_does_not_keep_others_out() {
+    fn a_void_reservation_keeps_no_thread_out() {
         for mutex in mutexes() {
             let free = mutex.word.load(Ordering::Relaxed);
             for how in 0..3 {

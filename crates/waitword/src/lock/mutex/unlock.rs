@@ -14,21 +14,23 @@
 //!                       if it skips those from "room":      C1 runs
 //! ```
 //!
-//! It also does so past a successor that naps (`monopoly.rs`). That successor leaves the lock to a
-//! holder that takes it again and again. This holder does not, and the threads that would take the
-//! lock are parked.
+//! It also does so past a successor that naps (`policy/monopoly.rs`). That successor leaves the
+//! lock to a holder that takes it again and again. This holder does not, and the threads that would
+//! take the lock are parked.
 //!
 //! ```text
 //!   CPU 0   P fills the queue | waits, wakes C | C takes one, signals P, takes the next ....
 //!   CPU 1   B samples, naps ................................................| B reserves it
 //! ```
 
-use super::waiter::{EXTRA, HOLDER, LOOK_THROUGH, Moment, PASSED_OVER_FOR, SUCCESSOR, Waiter};
+use super::policy::{LOOK_THROUGH, PASSED_OVER_FOR};
+use super::waiter::{EXTRA, HOLDER, SUCCESSOR, Waiter};
 use super::{RawPosixMutex, Then, real_time};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Tokens};
 use crate::private::{Choice, Unparked};
 use crate::stats::{self, Event};
+use crate::sys::clock::nanoseconds as now;
 
 /// Releases the lock, and wakes a waiter and possibly some extra waiters. The word has PARKED set,
 /// and no successor or one that naps.
@@ -48,7 +50,7 @@ pub(super) fn unlock_and_wake(mutex: &RawPosixMutex, then: Then) {
     };
     let suits = |waiter: Waiter, is_extra: bool| match then {
         Then::Sleep(condvar) => {
-            !waiter.is_from(condvar) || waiter.waited_until(Moment::now()) > PASSED_OVER_FOR
+            !waiter.is_from(condvar) || waiter.waited_until(now()) > PASSED_OVER_FOR
         }
         // A waiter that last ran on this CPU would have to wait for the caller.
         _ => is_extra || !waiter.ran_here(),
@@ -63,7 +65,7 @@ pub(super) fn unlock_and_wake(mutex: &RawPosixMutex, then: Then) {
 /// next signal.)
 #[cold]
 pub(super) fn unlock_past_late_successor(mutex: &RawPosixMutex) {
-    mutex.note_successor(Moment::now());
+    mutex.note_successor(now());
     let came_here = |waiter: Waiter, _: bool| !waiter.is_from_condvar();
     let has_woken = unlock_and_wake_one_of(mutex, came_here, |_| 0);
     if !has_woken && !mutex.release_to_the_awake(mutex.state()) {
@@ -95,12 +97,8 @@ fn unlock_and_wake_one_of(
                 return Choice::Pass;
             }
             found.set(Some(waiter));
-            extras = if waiter.is_real_time() {
-                0
-            } else {
-                extras_beside(waiter)
-            };
-            mutex.note_successor(Moment::now());
+            extras = if waiter.is_real_time() { 0 } else { extras_beside(waiter) };
+            mutex.note_successor(now());
         } else if !suits(waiter, true) {
             return Choice::Pass;
         }
@@ -132,10 +130,7 @@ fn unlock_and_wake_one_of(
             };
             match mutex.change(state, next, Ordering::Release) {
                 Ok(()) => {
-                    return Tokens {
-                        first,
-                        others: EXTRA,
-                    };
+                    return Tokens { first, others: EXTRA };
                 }
                 Err(now) => state = now,
             }
@@ -155,11 +150,8 @@ fn unlock_and_wake_one_of(
 pub(super) fn unlock_fairly(mutex: &RawPosixMutex) {
     let mut state = mutex.state();
     while state.has_successor() || !state.has_parked() {
-        let next = if state.has_successor() {
-            state.released().with_handoff()
-        } else {
-            state.released()
-        };
+        let next =
+            if state.has_successor() { state.released().with_handoff() } else { state.released() };
         match mutex.change(state, next, Ordering::Release) {
             Ok(()) => {
                 stats::count_many(Event::HandOffs, usize::from(state.has_successor()));
@@ -168,7 +160,7 @@ pub(super) fn unlock_fairly(mutex: &RawPosixMutex) {
             Err(now) => state = now,
         }
     }
-    let now = Moment::now();
+    let now = now();
     let was_real_time = core::cell::Cell::new(false);
     let rank = |kind| match Waiter(kind) {
         // The first real-time thread has the highest priority: the queue is in that order.
@@ -178,7 +170,7 @@ pub(super) fn unlock_fairly(mutex: &RawPosixMutex) {
         }
         waiter => waiter.waited_until(now),
     };
-    let handed_over = parking::unpark_highest(mutex.key(), LOOK_THROUGH, rank, |unparked| {
+    let handed_off = parking::unpark_highest(mutex.key(), LOOK_THROUGH, rank, |unparked| {
         let mut state = mutex.state();
         loop {
             let left = match was_real_time.get() {
@@ -195,7 +187,7 @@ pub(super) fn unlock_fairly(mutex: &RawPosixMutex) {
             }
         }
     });
-    stats::count_many(Event::HandOffs, handed_over);
+    stats::count_many(Event::HandOffs, handed_off);
 }
 
 #[cfg(all(test, not(loom)))]
@@ -240,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_waits_passes_over_those_who_come_from_the_same_condvar_for_a_while() {
+    fn an_unlock_before_a_wait_passes_over_waiters_of_the_same_condvar_for_a_while() {
         // On a loaded machine it may sometimes take longer than that.
         let orders = (0..100).map(|_| order_after(Duration::ZERO));
         assert!(orders.into_iter().any(|order| order == [1, 0]));

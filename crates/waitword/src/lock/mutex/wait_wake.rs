@@ -7,26 +7,22 @@
 //! `private.rs`, without a successor.
 
 use super::private;
-use super::waiter::{HOLDER, SUCCESSOR};
-use super::waiter::{Moment, Waiter};
+use super::waiter::{HOLDER, SUCCESSOR, Waiter};
 use super::{LockTimedOut, RawPosixMutex, real_time};
 use crate::atomic::Ordering;
 use crate::futex::parking::{self, Parked, Request};
 use crate::stats::{self, Event};
-use crate::sys::clock::Deadline;
+use crate::sys::clock::{Deadline, nanoseconds as now};
 
 /// Takes the lock, for a thread that has found it taken.
 #[cold]
 pub(super) fn lock(mutex: &RawPosixMutex, deadline: Option<&Deadline>) -> Result<(), LockTimedOut> {
-    let began = Moment::now();
+    let began = now();
     let mut has_parked = false;
     loop {
         let state = mutex.state();
         if !state.is_locked() {
-            if mutex
-                .change(state, state.taken(), Ordering::Acquire)
-                .is_ok()
-            {
+            if mutex.change(state, state.taken(), Ordering::Acquire).is_ok() {
                 return Ok(());
             }
             continue;

@@ -10,7 +10,8 @@
 //! | 31-63 | when it began to wait, in microseconds, modulo 2^33 |
 
 use crate::futex::parking::{Entry, Token};
-use crate::oncpu;
+use crate::sys::clock::nanoseconds as now;
+use crate::sys::cpu;
 use crate::sys::sched;
 
 /// The woken waiter is the successor. (These tokens are sent with a wake-up; 0, from `parking`,
@@ -18,14 +19,8 @@ use crate::sys::sched;
 pub(in crate::lock) const SUCCESSOR: Token = 1;
 /// The woken waiter holds the lock.
 pub(in crate::lock) const HOLDER: Token = 2;
-/// The waiter was woken in a batch, beside a successor (`batch.rs`).
+/// The waiter was woken in a batch, beside a successor (`policy/wakes.rs`).
 pub(in crate::lock) const EXTRA: Token = 3;
-
-/// How many waiters a waker examines to find a suitable one.
-pub(super) const LOOK_THROUGH: usize = 16;
-
-/// A waiter that has waited for this many microseconds is not passed over for a better match.
-pub(super) const PASSED_OVER_FOR: u64 = 20_000;
 
 const WAITER: u64 = 1;
 const IMPATIENT: u64 = 1 << 1;
@@ -37,36 +32,11 @@ const CONDVAR_SHIFT: u32 = 25;
 const CONDVAR: u64 = 0x3f << CONDVAR_SHIFT;
 const TIME_SHIFT: u32 = 31;
 
-/// A point in time, in nanoseconds of the monotonic clock.
-#[derive(Clone, Copy)]
-pub(in crate::lock) struct Moment(u64);
-
-impl Moment {
-    #[inline]
-    pub(in crate::lock) fn now() -> Self {
-        #[cfg(not(loom))]
-        return Self(crate::sys::clock::now(crate::sys::clock::Clock::Monotonic).as_nanos() as u64);
-        #[cfg(loom)]
-        Self(model::now())
-    }
-
-    /// The time on the monotonic clock.
-    #[inline]
-    pub(super) fn nanoseconds(self) -> u64 {
-        self.0
-    }
-
-    /// The time this many nanoseconds later.
-    #[cfg(not(loom))]
-    pub(super) fn later(self, nanoseconds: u64) -> Self {
-        Self(self.0 + nanoseconds)
-    }
-
-    /// The nanoseconds that have passed since.
-    #[inline]
-    pub(in crate::lock) fn elapsed(self) -> u64 {
-        Self::now().0.saturating_sub(self.0)
-    }
+/// How long ago that was, in nanoseconds.
+#[inline]
+pub(in crate::lock) fn elapsed(since: u64) -> u64 {
+    // Saturating: another CPU's clock may be a little ahead.
+    now().saturating_sub(since)
 }
 
 /// The condvar that a waiter came from, as its bits of a [`Waiter`]: a hash of the address. If two
@@ -94,20 +64,17 @@ pub(in crate::lock) struct Waiter(pub(in crate::lock) u64);
 const _: () = assert!(sched::HIGHEST_PRIORITY as u64 <= PRIORITY >> PRIORITY_SHIFT);
 
 impl Waiter {
-    /// The calling thread, which began to wait at this time.
+    /// The calling thread, which began to wait at this time, in nanoseconds.
     #[inline]
-    pub(in crate::lock) fn since(began: Moment) -> Self {
+    pub(in crate::lock) fn since(began: u64) -> Self {
         let priority = u64::from(sched::priority()) << PRIORITY_SHIFT;
-        Self(WAITER | priority | here() | (began.0 / 1000) << TIME_SHIFT)
+        Self(WAITER | priority | here() | (began / 1000) << TIME_SHIFT)
     }
 
     /// The queue entry to park with.
     #[inline]
     pub(in crate::lock) fn entry(self) -> Entry {
-        Entry {
-            kind: self.0,
-            place: self.priority(),
-        }
+        Entry { kind: self.0, place: self.priority() }
     }
 
     /// Its real-time priority; 0 if it has none.
@@ -124,7 +91,7 @@ impl Waiter {
     /// The calling thread, which begins to wait for this condvar.
     #[inline]
     pub(in crate::lock) fn at_condvar(condvar: FromCondvar) -> Self {
-        Self(Self::since(Moment::now()).0 | condvar.0)
+        Self(Self::since(now()).0 | condvar.0)
     }
 
     /// Whether it waited for a signal. Most often such a thread gives the lock back soon.
@@ -140,11 +107,7 @@ impl Waiter {
 
     #[inline]
     pub(super) fn impatient(self, impatient: bool) -> Self {
-        Self(if impatient {
-            self.0 | IMPATIENT
-        } else {
-            self.0
-        })
+        Self(if impatient { self.0 | IMPATIENT } else { self.0 })
     }
 
     #[inline]
@@ -160,41 +123,14 @@ impl Waiter {
 
     /// How many microseconds it has waited until `now`.
     #[inline]
-    pub(super) fn waited_until(self, now: Moment) -> u64 {
-        (now.0 / 1000).wrapping_sub(self.0 >> TIME_SHIFT) & (u64::MAX >> TIME_SHIFT)
+    pub(super) fn waited_until(self, now: u64) -> u64 {
+        (now / 1000).wrapping_sub(self.0 >> TIME_SHIFT) & (u64::MAX >> TIME_SHIFT)
     }
 }
-
-/// The clock of a model. It stands still, or advances by a fixed step with each reading.
-#[cfg(loom)]
-mod model {
-    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-    crate::checker::lazy_static! {
-        // Not loom's atomics: the time orders nothing.
-        static ref NOW: AtomicU64 = AtomicU64::new(0);
-        static ref STEP: AtomicU64 = AtomicU64::new(0);
-    }
-
-    /// From now on in this execution, the clock advances by this many milliseconds with each
-    /// reading.
-    pub(crate) fn let_time_pass(milliseconds: u64) {
-        STEP.store(milliseconds * 1_000_000, Relaxed);
-    }
-
-    pub(super) fn now() -> u64 {
-        NOW.fetch_add(STEP.load(Relaxed), Relaxed)
-    }
-}
-
-#[cfg(loom)]
-pub(crate) use model::let_time_pass;
 
 #[inline]
 fn here() -> u64 {
-    oncpu::current_cpu().map_or(0, |cpu| {
-        u64::from((cpu + 1).min(1 << 16)) << CPU_SHIFT & CPU
-    })
+    cpu::current_cpu().map_or(0, |cpu| u64::from((cpu + 1).min(1 << 16)) << CPU_SHIFT & CPU)
 }
 
 #[cfg(all(test, not(loom)))]
@@ -203,13 +139,13 @@ mod tests {
 
     #[test]
     fn a_waiter_says_how_long_it_has_waited() {
-        let began = Moment(5_000_000_000);
+        let began = 5_000_000_000;
         let waiter = Waiter::since(began);
-        assert_eq!(waiter.waited_until(Moment(5_000_250_000)), 250);
+        assert_eq!(waiter.waited_until(5_000_250_000), 250);
         assert!(!waiter.is_impatient() && waiter.impatient(true).is_impatient());
         assert_eq!(waiter.impatient(true).waited_until(began), 0);
         // The count wraps 2^33 microseconds after boot, which is somewhat more than two hours.
-        let late = Moment(((1 << 33) - 1) * 1000);
-        assert_eq!(Waiter::since(late).waited_until(Moment(late.0 + 7000)), 7);
+        let late = ((1 << 33) - 1) * 1000;
+        assert_eq!(Waiter::since(late).waited_until(late + 7000), 7);
     }
 }

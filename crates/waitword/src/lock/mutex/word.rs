@@ -22,6 +22,30 @@
 //!
 //! A free mutex without waiters is 0 (or SPECIAL with its traits). One that was taken without
 //! contention is LOCKED alone. The fast paths know only 0 and LOCKED.
+//!
+//! # Which thread changes them
+//!
+//! * LOCKED: set by a thread that takes the lock: any, or the successor if it is reserved. Cleared
+//!   by the holder; it leaves it set for a waiter that it hands the lock to.
+//! * PARKED: set by a waiter that parks, or a condvar that moves waiters here (1). Cleared by an
+//!   unlock, or a waiter that gives up, that leaves no waiter parked (1).
+//! * HANDOFF: set by the successor, once it has waited long enough, or a fair unlock. Cleared by
+//!   the next thread that takes the lock, or the successor when it parks or resigns.
+//! * URGENT: set by a real-time thread that parks, or a condvar that moves one here (1). Cleared
+//!   as PARKED is, when no real-time thread is left (1).
+//! * turn: set by a thread that takes the lock past the successor. Cleared by the successor, when
+//!   it is no longer one.
+//! * successor: set by a waiter that makes itself the successor, or an unlock for a waiter that
+//!   it wakes (1). Cleared by the successor, when it takes the lock, parks (1) or resigns.
+//!
+//! 1. Under the bucket lock, in one step with the change of the queue.
+//!
+//! The holder changes SPECIAL's levels; its traits never change. A process-shared mutex has no
+//! successor, and a waiter sets its HANDOFF (`shared.rs`).
+
+use super::RawPosixMutex;
+use crate::atomic::Ordering;
+use crate::sys::generation::generation;
 
 pub(super) const LOCKED: u32 = 1;
 pub(super) const PARKED: u32 = 1 << 1;
@@ -105,7 +129,6 @@ impl State {
 
     /// How many times the lock was taken past the successor since the `earlier` state, modulo 16.
     /// Always 0 for a SPECIAL mutex.
-    #[cfg(not(loom))]
     pub(super) fn turns_since(self, earlier: Self) -> u32 {
         (self.turn().wrapping_sub(earlier.turn()) & TURN) / ONE_TURN
     }
@@ -219,11 +242,70 @@ impl State {
 /// a wider field.
 #[inline(always)]
 fn successor_now() -> u32 {
-    #[cfg(not(loom))]
-    let generation = crate::sys::generation::generation();
-    #[cfg(loom)]
-    let generation = 1_u32;
-    generation << SUCCESSOR_SHIFT & SUCCESSOR
+    generation() << SUCCESSOR_SHIFT & SUCCESSOR
+}
+
+/// Access to the word.
+impl RawPosixMutex {
+    #[inline]
+    pub(super) fn state(&self) -> State {
+        // Acquire: an unlock that reads PARKED must find the table that the waiter is queued in.
+        State(self.alive(self.word.load(Ordering::Acquire)))
+    }
+
+    /// Tries once to change the word.
+    #[inline]
+    pub(super) fn change(&self, from: State, to: State, success: Ordering) -> Result<(), State> {
+        self.word
+            .compare_exchange_weak(from.0, to.0, success, Ordering::Acquire)
+            .map(drop)
+            .map_err(|now| State(self.alive(now)))
+    }
+
+    /// In a model: checks that the value was not read from a mutex whose memory has been freed.
+    #[inline(always)]
+    pub(super) fn alive(&self, seen: u32) -> u32 {
+        #[cfg(loom)]
+        assert_ne!(seen, super::FREED, "a mutex is used after it was freed");
+        seen
+    }
+
+    /// Changes the word without ordering anything.
+    pub(super) fn set(&self, mut to: impl FnMut(State) -> State) {
+        let mut state = self.state();
+        while let Err(now) = self.change(state, to(state), Ordering::Relaxed) {
+            state = now;
+        }
+    }
+
+    /// Changes the word in a way that releases the mutex.
+    pub(super) fn release(&self, to: impl Fn(State) -> State) {
+        let mut state = self.state();
+        while let Err(now) = self.change(state, to(state), Ordering::Release) {
+            state = now;
+        }
+    }
+
+    /// Under the bucket's lock: announces a waiter in the word, unless it need not wait. Returns
+    /// whether it waits.
+    pub(super) fn announce(&self, mut to: impl FnMut(State) -> Option<State>) -> bool {
+        let mut state = self.state();
+        while let Some(next) = to(state) {
+            // Release: publishes the table that the waiter is about to be queued in.
+            match self.change(state, next, Ordering::Release) {
+                Ok(()) => return true,
+                Err(now) => state = now,
+            }
+        }
+        false
+    }
+
+    /// Under the bucket's lock: notes that a waiter has left.
+    pub(super) fn note_parked(&self, others_wait: bool) {
+        if !others_wait {
+            self.set(|state| state.with_parked(false));
+        }
+    }
 }
 
 #[cfg(all(test, not(loom)))]
@@ -235,23 +317,9 @@ mod tests {
         let free = State(0);
         assert_eq!(free.taken().released().0, 0);
         assert_eq!(free.with_successor().inherited().released().0, 0);
-        assert_eq!(
-            free.with_successor()
-                .taken()
-                .without_successor()
-                .released()
-                .0,
-            0
-        );
+        assert_eq!(free.with_successor().taken().without_successor().released().0, 0);
         let kinds = State(SPECIAL | TURN);
-        assert_eq!(
-            kinds
-                .with_successor()
-                .taken()
-                .without_successor()
-                .released(),
-            kinds
-        );
+        assert_eq!(kinds.with_successor().taken().without_successor().released(), kinds);
         let special = State(SPECIAL);
         assert_eq!(special.taken().0, SPECIAL | LOCKED);
         assert_eq!(special.taken().released().0, SPECIAL);
@@ -259,20 +327,14 @@ mod tests {
 
     #[test]
     fn a_successor_of_another_generation_is_none() {
-        let here = State(LOCKED)
-            .with_parked(true)
-            .with_successor()
-            .with_handoff();
+        let here = State(LOCKED).with_parked(true).with_successor().with_handoff();
         assert!(here.has_successor());
         let elsewhere = State(here.0 ^ 0x80 << SUCCESSOR_SHIFT);
         assert!(!elsewhere.has_successor());
         assert!(elsewhere.released().may_barge());
         assert!(here.released().is_reserved());
         // The thread that takes it leaves nothing of the dead successor.
-        assert_eq!(
-            elsewhere.released().taken().released().0,
-            State(0).with_parked(true).0
-        );
+        assert_eq!(elsewhere.released().taken().released().0, State(0).with_parked(true).0);
     }
 
     #[test]
@@ -294,16 +356,13 @@ mod tests {
         }
         let left = urgent.with_ordinary_left(true);
         assert!(left.has_parked() && !left.is_urgent());
-        assert_eq!(
-            urgent.with_parked(false).released().0,
-            State(LOCKED).released().0
-        );
+        assert_eq!(urgent.with_parked(false).released().0, State(LOCKED).released().0);
         assert!(!held.is_urgent());
         assert!(!State(LOCKED).with_parked(true).is_urgent());
     }
 
     #[test]
-    fn one_that_is_taken_though_reserved_keeps_its_successor_and_is_reserved_no_more() {
+    fn a_reserved_lock_that_is_taken_keeps_its_successor_and_loses_its_reservation() {
         let reserved = State(0).with_parked(true).with_successor().with_handoff();
         assert!(reserved.is_reserved());
         let taken = reserved.taken_though_reserved();
@@ -319,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_begin_anew_and_touch_nothing_else() {
+    fn the_count_of_turns_wraps_and_changes_nothing_else() {
         let waiting = State(LOCKED).with_parked(true).with_successor();
         let mut state = waiting;
         let turns: Vec<u32> = (0..16)

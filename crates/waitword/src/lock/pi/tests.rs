@@ -1,20 +1,17 @@
 //! The results of each operation, between threads and between processes.
 
-use super::watchdog::{sleeps, until, watch};
 use super::*;
 use crate::sys::clock::Clock;
 use std::sync::atomic::AtomicU32 as Cell32;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, SystemTime};
+use waitword_testkit::{Mapping, Way, fork, in_child, sleeps, until, watch};
 
 const BOTH: [Scope; 2] = [Scope::Private, Scope::Shared];
 
 fn soon() -> [Deadline; 2] {
     let soon = Duration::from_millis(5);
-    [
-        Deadline::after(soon),
-        Deadline::at_system_time(SystemTime::now() + soon),
-    ]
+    [Deadline::after(soon), Deadline::at_system_time(SystemTime::now() + soon)]
 }
 
 /// Runs `body` while another thread holds the lock. `body` gets a function that makes that thread
@@ -36,7 +33,7 @@ fn while_held(word: &AtomicU32, scope: Scope, body: impl FnOnce(&dyn Fn())) {
 
 #[test]
 fn the_word_holds_the_owner() {
-    let _watchdog = watch("the_word_holds_the_owner");
+    let _watchdog = watch();
     for scope in BOTH {
         let word = AtomicU32::new(FREE);
         assert_eq!(unlock(&word, scope), Err(PiError::NotOwner));
@@ -62,7 +59,7 @@ fn the_word_holds_the_owner() {
 
 #[test]
 fn another_thread_waits_until_it_is_handed_over() {
-    let _watchdog = watch("another_thread_waits_until_it_is_handed_over");
+    let _watchdog = watch();
     for scope in BOTH {
         let word = AtomicU32::new(FREE);
         while_held(&word, scope, |unlock| {
@@ -87,7 +84,7 @@ fn another_thread_waits_until_it_is_handed_over() {
 
 #[test]
 fn deadlines_on_both_clocks_with_and_without_lock_pi2() {
-    let _watchdog = watch("deadlines_on_both_clocks_with_and_without_lock_pi2");
+    let _watchdog = watch();
     for old_kernel in [false, true] {
         futex_pi::pretend::WITHOUT_LOCK_PI2.store(old_kernel, SeqCst);
         for scope in BOTH {
@@ -109,7 +106,7 @@ fn deadlines_on_both_clocks_with_and_without_lock_pi2() {
 
 #[test]
 fn an_owner_that_ended_unnoticed_is_gone() {
-    let _watchdog = watch("an_owner_that_ended_unnoticed_is_gone");
+    let _watchdog = watch();
     for scope in BOTH {
         let word = AtomicU32::new(FREE);
         std::thread::scope(|threads| {
@@ -124,7 +121,7 @@ fn an_owner_that_ended_unnoticed_is_gone() {
 
 #[test]
 fn a_waiter_inherits_from_an_owner_that_ends() {
-    let _watchdog = watch("a_waiter_inherits_from_an_owner_that_ends");
+    let _watchdog = watch();
     for scope in BOTH {
         let word = AtomicU32::new(FREE);
         let (owner, waiter) = (Cell32::new(0), Cell32::new(0));
@@ -151,7 +148,7 @@ fn a_waiter_inherits_from_an_owner_that_ends() {
 /// The words that the kernel leaves when the owner of a robust mutex dies without waiters.
 #[test]
 fn a_word_of_the_dead_is_taken_through_the_kernel() {
-    let _watchdog = watch("a_word_of_the_dead_is_taken_through_the_kernel");
+    let _watchdog = watch();
     for scope in BOTH {
         for take in [lock, try_lock] {
             for left in [OWNER_DIED, OWNER_DIED | WAITERS] {
@@ -167,7 +164,7 @@ fn a_word_of_the_dead_is_taken_through_the_kernel() {
 
 #[test]
 fn owners_that_wait_for_each_other_are_told() {
-    let _watchdog = watch("owners_that_wait_for_each_other_are_told");
+    let _watchdog = watch();
     let words = [AtomicU32::new(FREE), AtomicU32::new(FREE)];
     let barrier = std::sync::Barrier::new(2);
     let ring = |mine: usize| {
@@ -190,7 +187,7 @@ fn owners_that_wait_for_each_other_are_told() {
 
 #[test]
 fn many_threads_count_without_loss() {
-    let _watchdog = watch("many_threads_count_without_loss");
+    let _watchdog = watch();
     const TURNS: u32 = 2_000;
     for scope in BOTH {
         let word = AtomicU32::new(FREE);
@@ -221,20 +218,11 @@ fn many_threads_count_without_loss() {
 
 #[test]
 fn between_processes() {
-    let _watchdog = watch("between_processes");
-    // SAFETY: a new mapping, at an address that the kernel chooses.
-    let memory = unsafe {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        libc::mmap(std::ptr::null_mut(), 4096, access, flags, -1, 0)
-    };
-    assert_ne!(memory, libc::MAP_FAILED);
-    // SAFETY: zeroed, and never unmapped.
-    let [word, stage]: &[AtomicU32; 2] = unsafe { &*memory.cast() };
-    // SAFETY: the child locks and exits, and does not allocate.
-    let child = unsafe { libc::fork() };
-    assert!(child >= 0);
-    if child == 0 {
+    let _watchdog = watch();
+    let memory = Mapping::anonymous(4096);
+    // SAFETY: zeros are valid atomics, and it is used only as these.
+    let [word, stage]: &[AtomicU32; 2] = unsafe { memory.get(0) };
+    let child = fork(|| {
         let fine = lock(word, Scope::Shared) == Ok(Acquired::Clean);
         stage.store(1, SeqCst);
         let minute = Deadline::after(Duration::from_secs(60));
@@ -243,47 +231,30 @@ fn between_processes() {
         }
         let fine = fine && unlock(word, Scope::Shared) == Ok(());
         // Lock it once more, and die while holding it.
-        let fine = fine && lock_until(word, Scope::Shared, &minute).is_ok();
-        // SAFETY: ends the child.
-        unsafe { libc::_exit(if fine { 0 } else { 1 }) };
-    }
+        fine && lock_until(word, Scope::Shared, &minute).is_ok()
+    });
     until(|| stage.load(SeqCst) == 1);
     let minute = Deadline::after(Duration::from_secs(60));
-    assert_eq!(
-        lock_until(word, Scope::Shared, &minute),
-        Ok(Acquired::Clean)
-    );
+    assert_eq!(lock_until(word, Scope::Shared, &minute), Ok(Acquired::Clean));
     // The child waits, so it gets the lock. After its death, the lock comes to us or has no owner.
-    until(|| sleeps(child as u32));
+    child.until_asleep();
     assert_eq!(unlock(word, Scope::Shared), Ok(()));
     match lock_until(word, Scope::Shared, &minute) {
         Ok(Acquired::OwnerDied) | Err(PiError::OwnerGone) => {}
         other => panic!("{other:?}"),
     }
-    let mut status = 0;
-    // SAFETY: waits for the child that was forked above.
-    unsafe { libc::waitpid(child, &raw mut status, 0) };
-    assert_eq!(status, 0);
+    child.succeeds();
 }
 
 #[test]
 fn a_forked_child_owns_nothing() {
-    let _watchdog = watch("a_forked_child_owns_nothing");
+    let _watchdog = watch();
     let word = AtomicU32::new(FREE);
     assert_eq!(lock(&word, Scope::Private), Ok(Acquired::Clean));
-    // SAFETY: the child only tries the lock and exits.
-    let child = unsafe { libc::fork() };
-    assert!(child >= 0);
-    if child == 0 {
-        let fine = unlock(&word, Scope::Private) == Err(PiError::NotOwner)
-            && try_lock(&word, Scope::Private) == Err(PiError::Busy);
-        // SAFETY: ends the child.
-        unsafe { libc::_exit(if fine { 0 } else { 1 }) };
-    }
-    let mut status = 0;
-    // SAFETY: waits for the child that was forked above.
-    unsafe { libc::waitpid(child, &raw mut status, 0) };
-    assert_eq!(status, 0);
+    in_child(Way::Fork, || {
+        unlock(&word, Scope::Private) == Err(PiError::NotOwner)
+            && try_lock(&word, Scope::Private) == Err(PiError::Busy)
+    });
     assert_eq!(unlock(&word, Scope::Private), Ok(()));
 }
 
@@ -301,9 +272,6 @@ fn errors_have_posixs_numbers() {
     ];
     for (error, number) in numbers {
         assert_eq!(error.raw_os_error(), number);
-        assert_eq!(
-            PiError::from(Errno::from_raw_os_error(number)).raw_os_error(),
-            number
-        );
+        assert_eq!(PiError::from(Errno::from_raw_os_error(number)).raw_os_error(), number);
     }
 }

@@ -175,10 +175,7 @@ impl<T: ?Sized> RobustMutex<T> {
         section: impl FnOnce(RobustAccess<'_, T>) -> R,
     ) -> Result<R, RobustError> {
         let owner_died = locked? == RobustLocked::OwnerDied;
-        let held = Held {
-            raw: &self.raw,
-            is_held: Cell::new(true),
-        };
+        let held = Held { raw: &self.raw, is_held: Cell::new(true) };
         Ok(section(RobustAccess {
             held: &held,
             value: &self.value,
@@ -202,9 +199,7 @@ impl<T> From<T> for RobustMutex<T> {
 
 impl<T: ?Sized> fmt::Debug for RobustMutex<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RobustMutex")
-            .field("raw", &self.raw)
-            .finish_non_exhaustive()
+        f.debug_struct("RobustMutex").field("raw", &self.raw).finish_non_exhaustive()
     }
 }
 

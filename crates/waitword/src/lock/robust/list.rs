@@ -34,7 +34,6 @@
 //! offset (musl's: -28) belongs to mutexes of another layout: [`RobustError::Unsupported`].
 
 use super::error::RobustError;
-use super::raw::RawRobustMutex;
 use super::step::{Step, step};
 use crate::sys::generation::generation;
 use crate::sys::robust;
@@ -42,7 +41,9 @@ use core::cell::Cell;
 use core::marker::PhantomData;
 use core::mem::offset_of;
 use core::sync::atomic::compiler_fence;
-use core::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use core::sync::atomic::{
+    AtomicIsize, AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
+};
 
 /// The links of a mutex.
 #[derive(Debug)]
@@ -54,10 +55,31 @@ pub(super) struct Node {
 
 impl Node {
     pub(super) const fn new() -> Self {
-        Self {
-            prev: AtomicUsize::new(0),
-            next: AtomicUsize::new(0),
-        }
+        Self { prev: AtomicUsize::new(0), next: AtomicUsize::new(0) }
+    }
+}
+
+/// A mutex as the list needs it.
+#[derive(Clone, Copy)]
+pub(super) struct Entry<'a> {
+    node: &'a Node,
+    inherits: bool,
+}
+
+impl<'a> Entry<'a> {
+    /// The mutex with these links. Its word is found from them. `inherits`: it has priority
+    /// inheritance.
+    #[inline]
+    pub(super) fn new(_word: &AtomicU32, node: &'a Node, inherits: bool) -> Self {
+        Self { node, inherits }
+    }
+
+    /// The link that points to it.
+    #[inline]
+    fn link(self) -> usize {
+        // Take the address of the node, not of `next`: the link is also used to reach `prev`.
+        let address = core::ptr::from_ref(self.node).expose_provenance() + offset_of!(Node, next);
+        address | if self.inherits { INHERITS } else { 0 }
     }
 }
 
@@ -125,10 +147,7 @@ impl List {
             KNOWN.set((generation, head));
             head
         };
-        Ok(Self {
-            head,
-            not_send: PhantomData,
-        })
+        Ok(Self { head, not_send: PhantomData })
     }
 
     #[inline]
@@ -142,8 +161,8 @@ impl List {
 
     /// Tells the kernel what is about to be locked or unlocked.
     #[inline]
-    pub(super) fn begin(self, mutex: &RawRobustMutex) {
-        self.head().list_op_pending.store(link_to(mutex), Relaxed);
+    pub(super) fn begin(self, mutex: Entry<'_>) {
+        self.head().list_op_pending.store(mutex.link(), Relaxed);
         compiler_fence(SeqCst);
     }
 
@@ -159,18 +178,18 @@ impl List {
     /// # Safety
     /// It is in no list, and does not move until it is [`unlink`](Self::unlink)ed.
     #[inline]
-    pub(super) unsafe fn link(self, mutex: &RawRobustMutex) {
+    pub(super) unsafe fn link(self, mutex: Entry<'_>) {
         let list = &self.head().list;
         let first = list.load(Relaxed);
-        let node = &mutex.node;
+        let node = mutex.node;
         node.next.store(first, Relaxed);
         node.prev.store(self.head, Relaxed);
         // SAFETY: `first` points to the head, or to the node of a mutex that this thread holds,
         // ours or glibc's. Both have a back link, and a mutex does not move while it is held.
-        unsafe { prev_of(first) }.store(link_to(mutex) & !INHERITS, Relaxed);
+        unsafe { prev_of(first) }.store(mutex.link() & !INHERITS, Relaxed);
         step(Step::HalfLinked);
         compiler_fence(SeqCst);
-        list.store(link_to(mutex), Relaxed);
+        list.store(mutex.link(), Relaxed);
         compiler_fence(SeqCst);
     }
 
@@ -179,8 +198,8 @@ impl List {
     /// # Safety
     /// It is in the list.
     #[inline]
-    pub(super) unsafe fn unlink(self, mutex: &RawRobustMutex) {
-        let node = &mutex.node;
+    pub(super) unsafe fn unlink(self, mutex: Entry<'_>) {
+        let node = mutex.node;
         let (prev, next) = (node.prev.load(Relaxed), node.next.load(Relaxed));
         // SAFETY: the mutex is in the list, by this function's contract, so both links point to the
         // head or to nodes of mutexes that this thread holds. Those do not move while they are
@@ -195,14 +214,6 @@ impl List {
         node.next.store(0, Relaxed);
         compiler_fence(SeqCst);
     }
-}
-
-/// The link that points to this mutex.
-#[inline]
-fn link_to(mutex: &RawRobustMutex) -> usize {
-    // Take the address of the node, not of `next`: the link is also used to reach `prev`.
-    let address = core::ptr::from_ref(&mutex.node).expose_provenance() + offset_of!(Node, next);
-    address | if mutex.inherits() { INHERITS } else { 0 }
 }
 
 #[inline]
@@ -233,10 +244,7 @@ fn find() -> Result<usize, RobustError> {
     // that exists until the thread has ended. Only the parts that the kernel reads too are read
     // here.
     let (list, offset) = unsafe {
-        (
-            (*at::<AtomicUsize>(found)).load(Relaxed),
-            (*at::<AtomicIsize>(found + 8)).load(Relaxed),
-        )
+        ((*at::<AtomicUsize>(found)).load(Relaxed), (*at::<AtomicIsize>(found + 8)).load(Relaxed))
     };
     if offset != FUTEX_OFFSET {
         return Err(RobustError::Unsupported);

@@ -2,7 +2,6 @@
 //! thread ends.
 
 use super::error::RobustError;
-use super::raw::RawRobustMutex;
 use super::step::{Step, step};
 use crate::atomic::AtomicU32;
 use crate::sys::robust;
@@ -15,6 +14,16 @@ pub(super) struct Node;
 impl Node {
     pub(super) fn new() -> Self {
         Self
+    }
+}
+
+/// A mutex as the list needs it.
+#[derive(Clone, Copy)]
+pub(super) struct Entry<'a>(*const AtomicU32, core::marker::PhantomData<&'a AtomicU32>);
+
+impl<'a> Entry<'a> {
+    pub(super) fn new(word: &'a AtomicU32, _node: &Node, _inherits: bool) -> Self {
+        Self(word, core::marker::PhantomData)
     }
 }
 
@@ -40,23 +49,22 @@ impl List {
         Ok(Self)
     }
 
-    pub(super) fn begin(self, mutex: &RawRobustMutex) {
-        with(|held| held.pending = Some(mutex.word()));
+    pub(super) fn begin(self, mutex: Entry<'_>) {
+        with(|held| held.pending = Some(mutex.0));
     }
 
     pub(super) fn end(self) {
         with(|held| held.pending = None);
     }
 
-    pub(super) unsafe fn link(self, mutex: &RawRobustMutex) {
+    pub(super) unsafe fn link(self, mutex: Entry<'_>) {
         step(Step::HalfLinked);
-        with(|held| held.words.push(mutex.word()));
+        with(|held| held.words.push(mutex.0));
     }
 
-    pub(super) unsafe fn unlink(self, mutex: &RawRobustMutex) {
+    pub(super) unsafe fn unlink(self, mutex: Entry<'_>) {
         step(Step::HalfUnlinked);
-        let word: *const AtomicU32 = mutex.word();
-        with(|held| held.words.retain(|&held| held != word));
+        with(|held| held.words.retain(|&held| held != mutex.0));
     }
 }
 

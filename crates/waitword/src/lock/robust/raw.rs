@@ -61,11 +61,12 @@
 //!   asleep until another thread locks the mutex again.
 
 use super::error::{RobustError, RobustLocked};
-use super::list::{List, Node};
+use super::list::{Entry, List, Node};
 use super::step::{Step, step};
 use super::word::{self, Taken};
 use crate::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::futex::Scope;
+use crate::lock::const_fn::const_fn;
 use crate::lock::pi::{self, Acquired, OWNER_DIED, TID_MASK};
 use crate::sys::clock::Deadline;
 use crate::sys::tid::tid;
@@ -109,7 +110,7 @@ const KIND: u32 = 3;
 const INHERITS: u32 = 0x20;
 
 /// A thread that took a word with `WAITERS` set looks for sleepers once in this many times.
-const TIDY_EVERY: u32 = if cfg!(loom) { 1 } else { 4 };
+const TIDY_EVERY: u32 = 4;
 
 /// How long a lock may wait.
 #[derive(Clone, Copy)]
@@ -141,7 +142,7 @@ pub struct RawRobustMutex {
     takes: AtomicU32,
     kind: u32,
     reserved: u32,
-    pub(super) node: Node,
+    node: Node,
 }
 
 #[cfg(all(not(loom), target_pointer_width = "64"))]
@@ -155,31 +156,18 @@ const _: () = {
 };
 
 impl RawRobustMutex {
-    /// An unlocked mutex.
-    #[cfg(not(loom))]
-    pub const fn new(kind: RobustKind, protocol: RobustProtocol) -> Self {
-        Self {
-            word: AtomicU32::new(word::FREE),
-            depth: AtomicU32::new(0),
-            state: AtomicU32::new(CONSISTENT),
-            takes: AtomicU32::new(0),
-            kind: kind_bits(kind, protocol),
-            reserved: 0,
-            node: Node::new(),
-        }
-    }
-
-    /// An unlocked mutex.
-    #[cfg(loom)]
-    pub fn new(kind: RobustKind, protocol: RobustProtocol) -> Self {
-        Self {
-            word: AtomicU32::new(word::FREE),
-            depth: AtomicU32::new(0),
-            state: AtomicU32::new(CONSISTENT),
-            takes: AtomicU32::new(0),
-            kind: kind_bits(kind, protocol),
-            reserved: 0,
-            node: Node::new(),
+    const_fn! {
+        /// An unlocked mutex.
+        pub const fn new(kind: RobustKind, protocol: RobustProtocol) -> Self {
+            Self {
+                word: AtomicU32::new(word::FREE),
+                depth: AtomicU32::new(0),
+                state: AtomicU32::new(CONSISTENT),
+                takes: AtomicU32::new(0),
+                kind: kind_bits(kind, protocol),
+                reserved: 0,
+                node: Node::new(),
+            }
         }
     }
 
@@ -260,11 +248,11 @@ impl RawRobustMutex {
         if self.state.load(Relaxed) == INCONSISTENT {
             self.state.store(NOT_RECOVERABLE, Relaxed);
         }
-        list.begin(self);
+        list.begin(self.entry());
         step(Step::UnlockBegun);
         // SAFETY: the word contains this thread's TID. So this thread has locked the mutex, by this
         // function's contract, and inserted it into its list.
-        unsafe { list.unlink(self) };
+        unsafe { list.unlink(self.entry()) };
         step(Step::Unlinked);
         self.release(me);
         list.end();
@@ -294,12 +282,12 @@ impl RawRobustMutex {
     /// Whether the calling thread holds the mutex, and another lock by it would return
     /// [`RobustError::Deadlock`].
     pub fn would_deadlock(&self) -> bool {
-        let told = match self.kind & KIND {
+        let is_detected = match self.kind & KIND {
             RECURSIVE => false,
             ERROR_CHECKING => true,
             _ => self.inherits(),
         };
-        told && self.is_mine()
+        is_detected && self.is_mine()
     }
 
     /// Whether the mutex is held now, so that `pthread_mutex_destroy` returns `EBUSY`. A holder
@@ -315,9 +303,21 @@ impl RawRobustMutex {
         self.word.load(Relaxed) & TID_MASK
     }
 
-    #[cfg(any(test, loom))]
+    /// The mutex as its holder's list needs it.
+    #[inline]
+    fn entry(&self) -> Entry<'_> {
+        Entry::new(&self.word, &self.node, self.inherits())
+    }
+
+    #[cfg(test)]
     pub(crate) fn word(&self) -> &AtomicU32 {
         &self.word
+    }
+
+    /// Makes the take that is this many takes ahead look for sleepers.
+    #[cfg(loom)]
+    pub(crate) fn tidy_after(&self, takes: u32) {
+        self.takes.store(TIDY_EVERY - takes, Relaxed);
     }
 
     #[cfg(all(test, not(loom)))]
@@ -342,7 +342,7 @@ impl RawRobustMutex {
             }
         }
         let list = List::of_this_thread()?;
-        list.begin(self);
+        list.begin(self.entry());
         step(Step::LockBegun);
         match self.take(me, patience) {
             // SAFETY: forwards this function's own contract.
@@ -396,10 +396,7 @@ impl RawRobustMutex {
             // The kernel leaves the bit set. If we die now, it sets it again.
             word.fetch_and(!OWNER_DIED, Relaxed);
         }
-        Ok(Taken {
-            died,
-            untidy: false,
-        })
+        Ok(Taken { died, untidy: false })
     }
 
     /// Completes a lock; the caller has taken the word.
@@ -422,18 +419,14 @@ impl RawRobustMutex {
         self.depth.store(1, Relaxed);
         // SAFETY: the mutex was free, and so is in no list, or in that of a dead thread, which is
         // no longer followed. It does not move until it is unlocked, by this function's contract.
-        unsafe { list.link(self) };
+        unsafe { list.link(self.entry()) };
         step(Step::Linked);
         list.end();
         step(Step::Locked);
         if taken.untidy {
             self.tidy_now_and_then(me);
         }
-        Ok(if taken.died {
-            RobustLocked::OwnerDied
-        } else {
-            RobustLocked::Clean
-        })
+        Ok(if taken.died { RobustLocked::OwnerDied } else { RobustLocked::Clean })
     }
 
     #[inline]

@@ -99,10 +99,9 @@ mod in_tests {
                 planned.set(None);
                 (plan.what)();
             }
-            Some(plan) if plan.step == step => planned.set(Some(Plan {
-                times: plan.times - 1,
-                ..plan
-            })),
+            Some(plan) if plan.step == step => {
+                planned.set(Some(Plan { times: plan.times - 1, ..plan }))
+            }
             _ => {}
         });
     }

@@ -70,10 +70,12 @@
 
 use super::error::RobustError;
 use super::step::{Step, step};
-use crate::atomic::{AtomicU32, Ordering};
+use crate::atomic::{AtomicU32, Ordering, spin_loop};
 use crate::lock::pi::{OWNER_DIED, TID_MASK, WAITERS};
+use crate::park::spin;
 use crate::sys::clock::Deadline;
 use crate::sys::{Errno, robust};
+use core::time::Duration;
 
 /// No holder, no waiters.
 pub(super) const FREE: u32 = 0;
@@ -96,10 +98,7 @@ pub(super) struct Taken {
 #[inline]
 pub(super) fn try_take(word: &AtomicU32, me: u32) -> Result<Taken, RobustError> {
     match word.compare_exchange(FREE, me, Ordering::Acquire, Ordering::Relaxed) {
-        Ok(_) => Ok(Taken {
-            died: false,
-            untidy: false,
-        }),
+        Ok(_) => Ok(Taken { died: false, untidy: false }),
         Err(seen) => try_take_unclean(word, me, seen),
     }
 }
@@ -110,10 +109,7 @@ fn try_take_unclean(word: &AtomicU32, me: u32, mut seen: u32) -> Result<Taken, R
         let taken = me | seen & WAITERS;
         match word.compare_exchange(seen, taken, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => {
-                return Ok(Taken {
-                    died: seen & OWNER_DIED != 0,
-                    untidy: seen & WAITERS != 0,
-                });
+                return Ok(Taken { died: seen & OWNER_DIED != 0, untidy: seen & WAITERS != 0 });
             }
             Err(now) => seen = now,
         }
@@ -135,10 +131,7 @@ pub(super) fn take(
     let mut slept = false;
     loop {
         if let Ok(taken) = try_take(word, me) {
-            return Ok(Taken {
-                untidy: taken.untidy && !slept,
-                ..taken
-            });
+            return Ok(Taken { untidy: taken.untidy && !slept, ..taken });
         }
         let Some(expected) = announce(word) else {
             continue;
@@ -167,8 +160,7 @@ fn announce(word: &AtomicU32) -> Option<u32> {
         return None;
     }
     if seen != announced {
-        word.compare_exchange(seen, announced, Ordering::Relaxed, Ordering::Relaxed)
-            .ok()?;
+        word.compare_exchange(seen, announced, Ordering::Relaxed, Ordering::Relaxed).ok()?;
     }
     Some(announced)
 }
@@ -213,37 +205,16 @@ pub(super) fn tidy(word: &AtomicU32, me: u32) {
 }
 
 /// Spins briefly while the word shows no waiters: most holders finish soon.
-#[cfg(not(loom))]
 fn spin_while_held(word: &AtomicU32) {
-    /// About a microsecond.
-    const LOOKS: u32 = 100;
-    if !may_spin() {
+    const LONGEST: Duration = Duration::from_micros(1);
+    if !spin::is_allowed() {
         return;
     }
-    for _ in 0..LOOKS {
+    for _ in 0..spin::pauses(spin::budget().min(LONGEST)) {
         let seen = word.load(Ordering::Relaxed);
         if seen & TID_MASK == 0 || seen & WAITERS != 0 {
             return;
         }
-        core::hint::spin_loop();
+        spin_loop();
     }
 }
-
-/// Whether there is a second CPU and spinning is not disabled.
-#[cfg(not(loom))]
-fn may_spin() -> bool {
-    /// The number of CPUs; 0 is unknown. Relaxed: every thread that asks gets the same answer.
-    static CPUS: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
-    let cpus = match CPUS.load(Ordering::Relaxed) {
-        0 => {
-            let cpus = crate::sys::sched::cpus();
-            CPUS.store(cpus, Ordering::Relaxed);
-            cpus
-        }
-        known => known,
-    };
-    cpus > 1 && !crate::park::budget().is_zero()
-}
-
-#[cfg(loom)]
-fn spin_while_held(_: &AtomicU32) {}

@@ -113,10 +113,7 @@ pub struct RwLockOptions {
 impl RwLockOptions {
     /// Options for a private lock that prefers readers.
     pub const fn new() -> Self {
-        Self {
-            preference: Preference::Reader,
-            scope: Scope::Private,
-        }
+        Self { preference: Preference::Reader, scope: Scope::Private }
     }
 
     /// Sets which class of threads the lock prefers.
@@ -158,14 +155,14 @@ fn taking(lock: &RawRwLock, way: Way) -> Taking {
 }
 
 // SAFETY: a hold begins with a read-modify-write that finds no excluding hold in the word or the
-// slots (`word.rs`, `slots.rs`, and the loom models), or is handed off by a release that has left
-// such a word. `lock_shared` retries until it has a hold. `lock_exclusive` cannot fail: the errors
-// of a wait are a deadline, and a nonzero number of the caller.
+// slots (`word.rs`, `visible_readers.rs`, and the loom models), or is handed off by a release that
+// has left such a word. `lock_shared` retries until it has a hold. `lock_exclusive` cannot fail:
+// the errors of a wait are a deadline, and a nonzero number of the caller.
 unsafe impl lock_api::RawRwLock for RawRwLock {
     const INIT: Self = Self::new();
 
     // Sound either way: a writer gives no owner number here, and any thread finds a reader's slot
-    // (`slots.rs`, invariant 2).
+    // (`visible_readers.rs`, invariant 2).
     type GuardMarker = GuardMarker;
 
     #[inline]
@@ -288,10 +285,8 @@ unsafe impl lock_api::RawRwLockRecursive for RawRwLock {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn lock_shared_recursive(&self) {
         let taking = taking(self, Way::Shared);
-        taking.lock(
-            || self.try_enter_shared(Right::Holder).ok(),
-            || self.take_shared(Right::Holder),
-        );
+        taking
+            .lock(|| self.try_enter_shared(Right::Holder).ok(), || self.take_shared(Right::Holder));
         taking.taken();
     }
 
@@ -305,10 +300,8 @@ unsafe impl lock_api::RawRwLockRecursive for RawRwLock {
 unsafe impl lock_api::RawRwLockRecursiveTimed for RawRwLock {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn try_lock_shared_recursive_for(&self, timeout: Duration) -> bool {
-        taking(self, Way::Shared).taken_if(
-            self.read_recursive(0, Some(&Deadline::after(timeout)))
-                .is_ok(),
-        )
+        taking(self, Way::Shared)
+            .taken_if(self.read_recursive(0, Some(&Deadline::after(timeout))).is_ok())
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
@@ -317,9 +310,10 @@ unsafe impl lock_api::RawRwLockRecursiveTimed for RawRwLock {
     }
 }
 
-// SAFETY: `CLAIMED` is one bit. A read-modify-write sets it where it is not set and no writer holds
-// the lock; readers may hold it. `upgrade` goes on to writing with `CLAIMED` held, once no reader
-// is left. It cannot fail: the errors of a wait are a deadline, and a nonzero number of the caller.
+// SAFETY: `UPGRADABLE` is one bit. A read-modify-write sets it where it is not set and no writer
+// holds the lock; readers may hold it. `upgrade` goes on to writing with `UPGRADABLE` held, once no
+// reader is left. It cannot fail: the errors of a wait are a deadline, and a nonzero number of the
+// caller.
 unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
     #[inline]
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
@@ -352,7 +346,7 @@ unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
     unsafe fn upgrade(&self) {
         let taking = taking(self, Way::Upgrade);
         taking.lock(
-            || self.try_take_over(0).then_some(()),
+            || self.try_become_writer(0).then_some(()),
             || {
                 // Cannot fail without a deadline.
                 let _ = self.become_writer(0, None);
@@ -363,7 +357,7 @@ unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     unsafe fn try_upgrade(&self) -> bool {
-        taking(self, Way::Upgrade).taken_if(self.try_take_over(0))
+        taking(self, Way::Upgrade).taken_if(self.try_become_writer(0))
     }
 }
 
@@ -371,21 +365,21 @@ unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
 unsafe impl lock_api::RawRwLockUpgradeFair for RawRwLock {
     unsafe fn unlock_upgradable_fair(&self) {
         deadlock::give_back(self, Way::Upgradable);
-        self.release_fairly(Release::Claim);
+        self.release_fairly(Release::Upgradable);
     }
 }
 
 // SAFETY: the step that gives up the upgradable lock counts the caller as a reader, and the step
-// that gives up writing sets `CLAIMED`. So no writer can come between.
+// that gives up writing sets `UPGRADABLE`. So no writer can come between.
 unsafe impl lock_api::RawRwLockUpgradeDowngrade for RawRwLock {
     unsafe fn downgrade_upgradable(&self) {
         deadlock::weaken(self, Way::Upgradable, Way::Shared);
-        self.release_claim(Release::ClaimToReader);
+        self.release_upgradable_to(Release::UpgradableToReader);
     }
 
     unsafe fn downgrade_to_upgradable(&self) {
         deadlock::weaken(self, Way::Exclusive, Way::Upgradable);
-        self.release_exclusive_to(Release::WriterToClaim);
+        self.release_exclusive_to(Release::WriterToUpgradable);
     }
 }
 
@@ -394,10 +388,8 @@ unsafe impl lock_api::RawRwLockUpgradeDowngrade for RawRwLock {
 unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     fn try_lock_upgradable_for(&self, timeout: Duration) -> bool {
-        taking(self, Way::Upgradable).taken_if(
-            self.read_upgradably(Some(&Deadline::after(timeout)))
-                .is_ok(),
-        )
+        taking(self, Way::Upgradable)
+            .taken_if(self.read_upgradably(Some(&Deadline::after(timeout))).is_ok())
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
@@ -408,10 +400,8 @@ unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]
     unsafe fn try_upgrade_for(&self, timeout: Duration) -> bool {
-        taking(self, Way::Upgrade).taken_if(
-            self.become_writer(0, Some(&Deadline::after(timeout)))
-                .is_ok(),
-        )
+        taking(self, Way::Upgrade)
+            .taken_if(self.become_writer(0, Some(&Deadline::after(timeout))).is_ok())
     }
 
     #[cfg_attr(feature = "deadlock_detection", track_caller)]

@@ -11,13 +11,16 @@
 //!
 //! ## Acquire and release
 //!
-//! While no thread waits, an acquire and a release are one read-modify-write each (`fast.rs`). A
-//! thread that must wait spins for a while and then queues:
+//! While no thread waits, an acquire and a release are one read-modify-write each
+//! (`uncontended.rs`; `read.rs`, `write.rs` and `upgrade.rs` have the steps around it). A thread
+//! that must wait spins for a while and then queues:
 //!
-//! * in the process's waiter table, for a private lock (`private.rs`). A release changes the word
-//!   in one step with the queue and may hand the lock off (`hand_over.rs`; `policy.rs` decides
-//!   when, and to which waiter);
-//! * in the kernel, for a process-shared lock (`shared.rs`).
+//! * in the process's waiter table, for a private lock (`private.rs`, `waiter.rs`). A release
+//!   changes the word in one step with the queue and may hand the lock off (`hand_off.rs`);
+//! * in the kernel, for a process-shared lock (`shared.rs`, `kernel_queue.rs`).
+//!
+//! `policy.rs` has every decision: which waiters are served, when one gets its turn, when the lock
+//! is biased.
 //!
 //! | | reader preference (the default) | writer preference |
 //! |---|---|---|
@@ -39,26 +42,26 @@
 //!
 //! Readers on several CPUs are slow not because they wait, but because each of them fetches the
 //! word's cache line from the previous one. Once readers have often collided on the word with no
-//! write in between, the lock becomes *biased* towards readers (`bias.rs`). Its readers then
+//! write in between, the lock becomes *biased* towards readers (`policy.rs`). Its readers then
 //! publish themselves in the slots of a process-wide table, each thread in a cache line of its own,
-//! and do not touch the word (`slots.rs`). A writer revokes the bias and waits until the slots are
-//! empty.
+//! and do not touch the word (`visible_readers.rs`). A writer revokes the bias and waits until the
+//! slots are empty.
 //!
 //! ```text
 //!   how a writer acquires the lock          the word
 //!     free, no SLOTS                        → WRITER
-//!     free, but SLOTS                       → CLAIMED, no FAST   (readers still enter by the word)
-//!        wait until all slots are empty     → CLAIMED, no SLOTS
-//!        wait until the readers have left   → WRITER             (an upgrade takes the same steps)
+//!     free, but SLOTS                       → UPGRADABLE, no BIASED  (readers enter by the word)
+//!        wait until all slots are empty     → UPGRADABLE, no SLOTS
+//!        wait until the readers have left   → WRITER          (an upgrade takes the same steps)
 //!     held                                    queue
 //! ```
 //!
 //! # Invariants
 //!
-//! 1. `WRITER` excludes readers, `CLAIMED`, `FAST` and `SLOTS`. `CLAIMED` belongs to one thread.
-//!    While there may be readers, only that thread can go on to `WRITER`.
-//! 2. `FAST` implies `SLOTS`, and that no writer waits: a writer that announces itself clears
-//!    `FAST`.
+//! 1. `WRITER` excludes readers, `UPGRADABLE`, `BIASED` and `SLOTS`. `UPGRADABLE` belongs to one
+//!    thread. While there may be readers, only that thread can go on to `WRITER`.
+//! 2. `BIASED` implies `SLOTS`, and that no writer waits: a writer that announces itself clears
+//!    `BIASED`.
 //! 3. In a private lock, `READERS_WAIT` and `WRITERS_WAIT` are exact: they are set and cleared
 //!    under the bucket lock. Copies from before a fork are cleared by the first thread that looks
 //!    at the queue and finds it empty.
@@ -72,28 +75,43 @@
 //!
 //! Acquiring the lock uses `Acquire`, releasing it uses `Release`. A hand-off uses both: it makes
 //! what the earlier readers did visible to the writer. The only full fences are the two of the slot
-//! protocol, explained in `slots.rs`.
+//! protocol, explained in `visible_readers.rs`.
 
 #[cfg(not(loom))]
 mod api;
 mod bias;
+mod biased;
 #[cfg(all(test, not(loom)))]
-mod bias_tests;
+mod biased_tests;
 mod error;
-mod fast;
-mod hand_over;
+#[cfg(loom)]
+mod for_models;
+mod hand_off;
+mod kernel_queue;
 mod policy;
+#[cfg(all(test, not(loom)))]
+mod policy_tests;
 mod posix;
+mod preference;
 mod private;
 mod rank;
+mod read;
+mod revocation;
 mod shared;
-mod slots;
+mod slot_table;
+mod surroundings;
 #[cfg(all(test, not(loom)))]
 mod tests;
 #[cfg(all(test, not(loom)))]
 mod turn_tests;
+mod uncontended;
 mod upgrade;
+mod visible_readers;
+#[cfg(all(test, not(loom)))]
+mod visible_readers_tests;
+mod waiter;
 mod word;
+mod write;
 
 #[cfg(not(loom))]
 pub use api::{
@@ -101,40 +119,16 @@ pub use api::{
     RwLockUpgradableReadGuard, RwLockWriteGuard, const_rwlock,
 };
 pub use error::RwLockError;
+pub use preference::Preference;
+#[cfg(loom)]
+pub(crate) use surroundings::let_timers_fire;
 
 use crate::atomic::AtomicU64;
+use crate::atomic::Ordering::Relaxed;
 use crate::futex::Scope;
-use word::{PREFER_WRITER, SHARED, State};
-
-/// Which class of threads a [`RawRwLock`] prefers: readers or writers. Fixed when the lock is
-/// created.
-///
-/// Neither class starves under either preference. A thread that has waited for 0.1 to 10 ms asks
-/// for a turn. After that, newcomers queue behind it, and the lock goes to the thread that has
-/// waited longest. (How soon depends on the length of the critical sections.)
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Preference {
-    /// POSIX's default, glibc's `PTHREAD_RWLOCK_PREFER_READER_NP`, and the default here. A reader
-    /// waits only while a writer holds the lock.
-    ///
-    /// A recursive read **never deadlocks**, whichever threads wait. While a writer has its turn, a
-    /// new reader is held back, but never for longer than that writer has waited so far: 100 µs at
-    /// first if CPUs are idle, else 1 to 4 ms; then twice as long each time, at most 8.2 s. If the
-    /// writer does not get the lock within its turn, the turn ends, and the next one lasts twice as
-    /// long. So the writer gets the lock at the latest soon after it has waited twice as long as
-    /// the longest section of a reader. A reader that already holds the lock has then waited in
-    /// vain, but not forever.
-    #[default]
-    Reader,
-    /// glibc's `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`. A reader also waits while a writer
-    /// waits.
-    ///
-    /// A thread that holds the lock for reading and acquires it again **deadlocks** if a writer has
-    /// begun to wait in between. Use the `recursive` calls of `lock_api` for that: they wait only
-    /// while a writer holds the lock. Once readers have waited for 1 ms, all of them together get
-    /// the lock when the next writer leaves.
-    Writer,
-}
+use crate::lock::const_fn::const_fn;
+use slot_table::Key;
+use word::{PREFER_WRITER, READERS_WAIT, SHARED, SLOTS, State, UPGRADE_WAITS, WOKEN, WRITERS_WAIT};
 
 /// A readers-writer lock without the data. 8 bytes; all zeros is unlocked, private, and prefers
 /// readers.
@@ -183,38 +177,33 @@ enum Wish {
     /// To write. The number identifies the writer, if it is not 0.
     Write(u32),
     /// To hold the upgradable lock.
-    Claim,
+    ReadUpgradably,
 }
 
 impl RawRwLock {
-    /// Creates an unlocked private lock with the default preference: all zeros.
-    #[cfg(not(loom))]
-    #[inline]
-    pub const fn new() -> Self {
-        Self::with(Preference::Reader, Scope::Private)
-    }
-
-    /// Creates an unlocked lock with the default preference.
-    #[cfg(not(loom))]
-    #[inline]
-    pub const fn with_scope(scope: Scope) -> Self {
-        Self::with(Preference::Reader, scope)
-    }
-
-    /// Creates an unlocked lock.
-    #[cfg(not(loom))]
-    #[inline]
-    pub const fn with(preference: Preference, scope: Scope) -> Self {
-        Self {
-            word: AtomicU64::new(kind(preference, scope)),
+    const_fn! {
+        /// Creates an unlocked private lock with the default preference: all zeros.
+        #[inline]
+        pub const fn new() -> Self {
+            Self::with(Preference::Reader, Scope::Private)
         }
     }
 
-    /// Creates an unlocked lock.
-    #[cfg(loom)]
-    pub fn with(preference: Preference, scope: Scope) -> Self {
-        Self {
-            word: AtomicU64::new(kind(preference, scope)),
+    const_fn! {
+        /// Creates an unlocked lock with the default preference.
+        #[inline]
+        pub const fn with_scope(scope: Scope) -> Self {
+            Self::with(Preference::Reader, scope)
+        }
+    }
+
+    const_fn! {
+        /// Creates an unlocked lock.
+        #[inline]
+        pub const fn with(preference: Preference, scope: Scope) -> Self {
+            Self {
+                word: AtomicU64::new(kind(preference, scope)),
+            }
         }
     }
 
@@ -243,7 +232,38 @@ impl RawRwLock {
     /// it may be `false` because of waiters that have given up, until the lock has been released
     /// again: once for the readers among them, and once for the writers.
     pub fn is_idle(&self) -> bool {
-        self.is_untouched()
+        const WAITING: u64 = READERS_WAIT | WRITERS_WAIT | UPGRADE_WAITS | WOKEN;
+        !self.is_held() && !self.state().has(WAITING)
+    }
+
+    /// Whether any thread holds the lock.
+    fn is_held(&self) -> bool {
+        let state = self.state();
+        !state.is_free() || state.has(SLOTS) && visible_readers::any(self.key(state))
+    }
+
+    #[inline]
+    fn state(&self) -> State {
+        // Relaxed: a thread that acts on the value does so by a read-modify-write with its own
+        // ordering.
+        State(self.word.load(Relaxed))
+    }
+
+    /// Replaces `seen` by `new` if the word has not changed.
+    #[inline]
+    fn replace(&self, seen: State, new: State, order: crate::atomic::Ordering) -> bool {
+        self.word.compare_exchange(seen.0, new.0, order, Relaxed).is_ok()
+    }
+
+    #[inline]
+    fn address(&self) -> usize {
+        (&raw const self.word).addr()
+    }
+
+    /// The key that a reader of this lock publishes under the bias in `state`.
+    #[inline]
+    fn key(&self, state: State) -> Key {
+        Key::new(self.address(), state)
     }
 }
 
@@ -259,7 +279,6 @@ const fn kind(preference: Preference, scope: Scope) -> u64 {
     preference | scope
 }
 
-#[cfg(not(loom))]
 impl Default for RawRwLock {
     fn default() -> Self {
         Self::new()
@@ -270,63 +289,5 @@ impl core::fmt::Debug for RawRwLock {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let state: State = self.state();
         f.debug_tuple("RawRwLock").field(&state).finish()
-    }
-}
-
-/// What models need beyond `lock_api`.
-#[cfg(loom)]
-impl RawRwLock {
-    /// Makes the lock biased, as colliding readers would.
-    pub(crate) fn become_fast(&self, number: u32) {
-        assert!(self.try_to_become_fast(number));
-    }
-
-    /// The same while other threads may interfere. Returns whether the lock is biased now.
-    pub(crate) fn try_to_become_fast(&self, number: u32) -> bool {
-        let state = self.state();
-        let fast = state.biased(number);
-        state.may_become_fast() && self.replace(state, fast, crate::atomic::Ordering::Relaxed)
-    }
-
-    /// Whether a writer is queued.
-    pub(crate) fn keeps_a_writer_waiting(&self) -> bool {
-        self.state().has(word::WRITERS_WAIT)
-    }
-
-    /// Sets a stale bit, as in a word copied by a fork.
-    pub(crate) fn pretend_that_a_writer_waits(&self) {
-        self.word
-            .fetch_or(word::WRITERS_WAIT, crate::atomic::Ordering::Relaxed);
-    }
-
-    /// The same as dropping a reader's guard.
-    pub(crate) fn unlock_shared(&self) {
-        self.release_shared();
-    }
-
-    pub(crate) fn unlock_shared_fairly(&self) {
-        self.release_fairly(word::Release::Reader);
-    }
-
-    /// Acquires the upgradable lock.
-    pub(crate) fn claim(&self) -> bool {
-        self.acquire_upgradable(None).is_ok()
-    }
-
-    /// Upgrades to writing.
-    pub(crate) fn upgrade_claim(
-        &self,
-        deadline: Option<&crate::Deadline>,
-    ) -> Result<(), RwLockError> {
-        self.become_writer(0, deadline)
-    }
-
-    pub(crate) fn release_claim_of_model(&self) {
-        self.release_upgradable();
-    }
-
-    /// Downgrades from writing to reading.
-    pub(crate) fn become_reader(&self) {
-        self.release_exclusive_to(word::Release::WriterToReader);
     }
 }

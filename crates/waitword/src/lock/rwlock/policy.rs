@@ -1,15 +1,18 @@
-//! Policy: which waiter a release serves, how many it wakes, and how long a waiter waits before it
-//! takes a turn. `word.rs` decides which threads enter without waiting. `bias.rs` decides when
-//! readers may hold the lock through slots.
+//! Policy: all decisions of the readers-writer lock that are not facts of its word. Which waiter a
+//! release serves, how many it wakes, when a waiter gets its turn and how long that lasts, and when
+//! the lock is biased towards readers. (How long a waiter spins is decided in `park/spin/policy.rs`
+//! for all locks. `word.rs` has the rules of the word.)
 //!
-//! Nothing here waits or wakes. A decision depends on the word, on what the first waiter in the
-//! queue waits for, on the clock, and on whether other processes compete for the CPUs.
+//! Nothing here waits or wakes, reads a clock or changes a lock. A decision depends on the word, on
+//! what the first waiter in the queue waits for, and on [`Surroundings`].
+//!
+//! # Which waiter is next
 //!
 //! The first row that applies decides:
 //!
 //! | waiters | reader preference | writer preference |
 //! |-----------|-------------------------|-------------------------|
-//! | `CLAIMED` holder | gets the lock as soon as the last reader has left | the same |
+//! | `UPGRADABLE` holder | gets the lock as soon as the last reader has left | the same |
 //! | `TURN` is set | the first waiter gets the lock (1) | the same |
 //! | a real-time thread is first | it gets the lock (`rank.rs`) | the same |
 //! | readers | all are *woken* when a writer leaves | the same, if no writer waits |
@@ -22,34 +25,58 @@
 //! the word again, and a running thread may be faster (barging): a lock that is handed to a
 //! sleeping thread sits idle until that thread runs. One woken writer is enough (`WOKEN`): until it
 //! has looked, releases wake no other. When other processes compete for the CPUs, a release wakes
-//! [`HERD`] writers.
+//! [`HERD`] writers. In the kernel's queue nothing is handed off, and the same waiters are woken.
+//!
+//! # When the lock is biased
+//!
+//! Biased readers cost writers: each write that finds the lock biased scans the slot table and
+//! waits for the readers in it. So a lock becomes biased only if both are true:
+//!
+//! * Readers *took its word from each other* 120 times with no write in between. That is how often
+//!   a reader's compare-and-swap failed because another CPU was faster. (The word counts up to 15
+//!   in `COLLISIONS`, and `bias.rs` counts how often that was full. A write clears what the word
+//!   holds of them.)
+//! * At least four times the duration of the last revocation has passed since then. So all
+//!   revocations together cost writers at most a fifth of their time (BRAVO's rule).
+//!
+//! Revoking the bias takes 1 to 4 µs. A reader saves 0.05 to 0.2 µs: two transfers of a cache line.
+//! So a revocation costs as much as some 80 reads save. Two threads that only read, on two CPUs,
+//! collide once in 30 to 1,500 reads, and need 4,000 to 180,000 reads for those 120.
+//!
+//! Measured with other thresholds: with 15 collisions, three of seven random loads with few writes
+//! lost 1 to 6 % on two CPUs, and the others stayed as they were. 45 and 375 differ by less than
+//! the noise on random loads with 0.1 to 50 % writes (`docs/constants.md`). Where a bias began
+//! after four reads, loads with 0.1 to 12 % writes lost 5 to 20 % on two CPUs, compared with no
+//! bias at all (`waitword bench any --family rwlock`, seeds 41 and 43).
+//!
+//! Readers that merely overlap are not counted. That would require counting all readers, and each
+//! reader would find the word less simple. It costs 7 % of the rate of short reads with a few
+//! writes.
 
+use super::rank::{READ, READ_UPGRADABLY, UPGRADE, WRITE};
 use super::word::{
-    CLAIM_WAITS, CLAIMED, READERS_WAIT, Right, SLOTS, State, TURN, WOKEN, WRITER, WRITERS_WAIT,
+    OTHER_WAKES, READERS_TURN, READERS_WAIT, READERS_WAKES, Release, Right, SLOTS, State, TURN,
+    UPGRADABLE, UPGRADE_WAITS, WOKEN, WRITER, WRITERS_WAIT,
 };
-#[cfg(not(loom))]
-use crate::park::{idle_cpus, spin};
-use crate::sys::clock::{Clock, Deadline, now};
 use core::time::Duration;
 
-/// Marks the kinds of an rwlock's waiters among all waiters of the process.
-pub(super) const RWLOCK: u64 = u64::from_be_bytes(*b"RWlock\0\0");
-/// Waits to read.
-pub(super) const READ: u64 = RWLOCK | 1;
-/// Waits to write.
-pub(super) const WRITE: u64 = RWLOCK | 2;
-/// Waits for the upgradable lock.
-pub(super) const CLAIM: u64 = RWLOCK | 4;
-/// Holds `CLAIMED` and waits for the readers to leave.
-pub(super) const TAKE_OVER: u64 = RWLOCK | 8;
+/// What a decision depends on besides the lock.
+pub(super) trait Surroundings {
+    /// The time on the monotonic clock.
+    fn now(&self) -> Duration;
+    /// Whether other processes compete for the CPUs.
+    fn others_compete(&self) -> bool;
+    /// Whether CPUs are idle, as far as this process can tell (`park/idle_cpus.rs`).
+    fn cpus_are_idle(&self) -> bool;
+}
 
-/// Which waiters to take out of the queue.
+/// Which waiters a release serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whom {
-    Nobody,
+pub(super) enum Next {
+    None,
     /// All readers, and with them the first waiter for the upgradable lock, if it may have that.
     Readers {
-        and_claimant: bool,
+        and_upgradable: bool,
     },
     /// The first waiter, a writer. It gets the lock.
     First,
@@ -57,50 +84,18 @@ pub(super) enum Whom {
     AWriter,
     /// The first waiter for the upgradable lock. It looks again. Under writer preference, only if
     /// no writer is queued before it.
-    AClaimant,
-    /// The `CLAIMED` holder. It gets the lock.
-    TheClaimsHolder,
+    AnUpgradable,
+    /// The `UPGRADABLE` holder. It gets the lock.
+    Upgrader,
 }
 
-/// Which waiters are next if the word is `after` and `first` is the kind of the first waiter. If
-/// `fair`, that waiter gets the lock.
-pub(super) fn who_is_next(after: State, first: u64, fair: bool) -> Whom {
-    let claim_is_free = !after.has(CLAIMED);
-    if after.has(WRITER) {
-        return Whom::Nobody;
-    }
-    if after.has(CLAIM_WAITS) && after.readers() == 0 {
-        return match after.has(SLOTS) {
-            // It waits for the slots first, and is not in the queue.
-            true => Whom::Nobody,
-            false => Whom::TheClaimsHolder,
-        };
-    }
-    if fair || after.has(TURN) {
-        return match first {
-            READ => Whom::Readers {
-                and_claimant: claim_is_free,
-            },
-            CLAIM if claim_is_free => Whom::Readers { and_claimant: true },
-            WRITE if after.is_free() => Whom::First,
-            _ => Whom::Nobody,
-        };
-    }
-    if after.has(READERS_WAIT) && after.admits_reader(Right::Newcomer) {
-        return Whom::Readers {
-            and_claimant: claim_is_free,
-        };
-    }
-    if !after.has(WRITERS_WAIT) || after.has(WOKEN) {
-        return Whom::Nobody;
-    }
-    if after.is_free() {
-        Whom::AWriter
-    } else if claim_is_free {
-        Whom::AClaimant
-    } else {
-        Whom::Nobody
-    }
+/// Whether a look at the queue takes a waiter out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Serve {
+    Take,
+    Pass,
+    /// Neither this waiter nor any behind it.
+    Stop,
 }
 
 /// How many writers a release wakes when other processes compete for the CPUs.
@@ -112,26 +107,12 @@ pub(super) fn who_is_next(after: State, first: u64, fair: bool) -> Whom {
 /// with competing busy processes (seeds 71 to 74), waking 4 writers or all of them gave 1.06 of the
 /// throughput, and 2 gave 1.03. On 12 others (41 to 43), 4 gave 1.02 and all gave 1.00. On a quiet
 /// machine, waking more than one loses up to half of the throughput where holders yield.
-const HERD: u32 = 4;
-
-/// The maximum number of waiters other than readers that a release takes, if the word is `state`.
-pub(super) fn most_others(
-    whom: Whom,
-    state: State,
-    is_beside_others: impl FnOnce() -> bool,
-) -> u32 {
-    // Under writer preference, one `WOKEN` bit keeps readers out for one writer.
-    let may_be_herd = whom == Whom::AWriter && !state.prefers_writers();
-    match may_be_herd && is_beside_others() {
-        true => HERD,
-        false => 1,
-    }
-}
+pub(super) const HERD: u32 = 4;
 
 /// How long a waiter waits before it first asks for a turn, under writer preference or when other
 /// processes compete for the CPUs. Also the unit of turns. A turn may park and wake a hundred
 /// readers, which takes as long.
-const FIRST_ALARM: Duration = Duration::from_millis(1);
+pub(super) const FIRST_ALARM: Duration = Duration::from_millis(1);
 /// The same under reader preference if the threads of this process keep its CPUs busy: three time
 /// slices.
 ///
@@ -143,96 +124,258 @@ const FIRST_ALARM: Duration = Duration::from_millis(1);
 /// and 1.03 on one CPU, with 0.96 of the CPU time and 0.93 and 0.89 of that percentile. With a busy
 /// process on each CPU it gives 0.97 of the throughput: a process whose threads sleep longer gets
 /// less of the CPUs.
-#[cfg(not(loom))]
-const FIRST_ALARM_IF_BUSY: Duration = Duration::from_millis(10);
+pub(super) const FIRST_ALARM_IF_BUSY: Duration = Duration::from_millis(10);
 /// The same under reader preference if CPUs are idle (`park/idle_cpus.rs`): twice as long as it
 /// takes to wake a thread there. A late writer does no work meanwhile, and parking readers takes
 /// CPU time that no thread needs.
-const FIRST_ALARM_IF_IDLE: Duration = Duration::from_micros(100);
+pub(super) const FIRST_ALARM_IF_IDLE: Duration = Duration::from_micros(100);
 /// The turn of a waiter that has waited for [`FIRST_ALARM`]. (Turn 1 is for a waiter that has
 /// waited less.)
 pub(super) const FIRST_TURN: u32 = 2;
 /// The longest interval of a re-check timer.
 const LAST_ALARM: Duration = Duration::from_secs(1);
 
-/// The delay of the first re-check of a wait, for a lock in this state. Under writer preference
-/// writers come first anyway, and readers are meant to wait for them.
-#[cfg(not(loom))]
-fn first_alarm(
-    state: State,
-    is_beside_others: impl FnOnce() -> bool,
-    are_cpus_idle: impl FnOnce() -> bool,
-) -> Duration {
-    if state.prefers_writers() || is_beside_others() {
-        FIRST_ALARM
-    } else if are_cpus_idle() {
-        FIRST_ALARM_IF_IDLE
-    } else {
-        FIRST_ALARM_IF_BUSY
+/// For how many times the duration of a revocation the lock stays unbiased.
+const TIMES_THE_COST: u64 = 4;
+/// A longer revocation counts as this long. A reader that is waited for longer sleeps or has lost
+/// its CPU, and any reader, biased or not, costs writers that.
+const MOST_COST: u64 = Duration::from_micros(4).as_nanos() as u64;
+/// The number of reports (of 15 collisions each) with no write in between after which a lock
+/// becomes biased.
+pub(super) const REPORTS: u32 = 8;
+
+/// The decisions.
+pub(super) struct Policy;
+
+impl Policy {
+    /// Which waiters of a private lock are next if the word is `after` and `first` is the kind of
+    /// the first waiter. If `fair`, that waiter gets the lock.
+    pub(super) fn next(after: State, first: u64, fair: bool) -> Next {
+        let upgradable_is_free = !after.has(UPGRADABLE);
+        if after.has(WRITER) {
+            return Next::None;
+        }
+        if after.has(UPGRADE_WAITS) && after.readers() == 0 {
+            return match after.has(SLOTS) {
+                // It waits for the slots first, and is not in the queue.
+                true => Next::None,
+                false => Next::Upgrader,
+            };
+        }
+        let all_readers = Next::Readers { and_upgradable: upgradable_is_free };
+        if fair || after.has(TURN) {
+            return match first {
+                READ => all_readers,
+                READ_UPGRADABLY if upgradable_is_free => all_readers,
+                WRITE if after.is_free() => Next::First,
+                _ => Next::None,
+            };
+        }
+        if after.has(READERS_WAIT) && after.admits_reader(Right::Newcomer) {
+            return all_readers;
+        }
+        if !after.has(WRITERS_WAIT) || after.has(WOKEN) {
+            Next::None
+        } else if after.is_free() {
+            Next::AWriter
+        } else if upgradable_is_free {
+            Next::AnUpgradable
+        } else {
+            Next::None
+        }
+    }
+
+    /// Whether `next` includes a waiter of this kind. (Readers include every reader.)
+    pub(super) fn serves(
+        next: Next,
+        kind: u64,
+        is_real_time: bool,
+        prefers_writers: bool,
+    ) -> Serve {
+        let takes = match next {
+            Next::None => return Serve::Stop,
+            // The readers behind it wait for it.
+            Next::Readers { .. } if kind == WRITE && is_real_time => return Serve::Stop,
+            Next::Readers { and_upgradable } => {
+                kind == READ || and_upgradable && kind == READ_UPGRADABLY
+            }
+            Next::First => true,
+            Next::AWriter => kind == WRITE || kind == READ_UPGRADABLY,
+            // A writer that came earlier.
+            Next::AnUpgradable if kind == WRITE && prefers_writers => return Serve::Stop,
+            Next::AnUpgradable => kind == READ_UPGRADABLY,
+            Next::Upgrader => kind == UPGRADE,
+        };
+        match takes {
+            true => Serve::Take,
+            false => Serve::Pass,
+        }
+    }
+
+    /// The maximum number of waiters other than readers that a release takes.
+    pub(super) fn most_others(next: Next, prefers_writers: bool, on: &impl Surroundings) -> u32 {
+        // Under writer preference, one `WOKEN` bit keeps readers out for one writer.
+        let may_be_herd = next == Next::AWriter && !prefers_writers;
+        match may_be_herd && on.others_compete() {
+            true => HERD,
+            false => 1,
+        }
+    }
+
+    /// Which sleepers a release of a process-shared lock wakes if it leaves `after`, and the new
+    /// word.
+    pub(super) fn next_in_kernel(after: State, release: Release) -> (State, Next) {
+        const ALL_READERS: Next = Next::Readers { and_upgradable: false };
+        if after.has(UPGRADE_WAITS) && after.readers() == 0 {
+            return (after.waking(UPGRADE_WAITS), Next::Upgrader);
+        }
+        let readers_may = after.admits_reader(Right::Newcomer)
+            || after.has(READERS_TURN)
+            // No other thread is there to take the turn.
+            || !after.has(WRITERS_WAIT | UPGRADABLE);
+        if after.has(READERS_WAIT) && !after.has(WRITER) && readers_may {
+            return (after.waking(READERS_WAIT | READERS_TURN), ALL_READERS);
+        }
+        if after.has(WRITERS_WAIT) && after.is_free() {
+            return (after.waking(WRITERS_WAIT), Next::AWriter);
+        }
+        let left_upgradable = matches!(
+            release,
+            Release::Upgradable | Release::UpgradableToReader | Release::WriterToReader
+        );
+        if after.has(WRITERS_WAIT) && left_upgradable && !after.has(UPGRADABLE) {
+            // Writers keep sleeping.
+            let new = after.waking(WRITERS_WAIT).with(WRITERS_WAIT);
+            return (new, Next::AnUpgradable);
+        }
+        if !after.has(READERS_WAIT | WRITERS_WAIT | UPGRADE_WAITS) {
+            // The turn of a thread that is gone.
+            return (after.without(TURN | READERS_TURN), Next::None);
+        }
+        (after, Next::None)
+    }
+
+    /// Whether a process-shared lock is free and kept for the thread that has the turn. No reader
+    /// holds it, so a waiting reader cannot be keeping its own thread waiting.
+    pub(super) fn is_kept(state: State) -> bool {
+        let is_free = match state.has(UPGRADE_WAITS) {
+            true => !state.has(WRITER) && state.readers() == 0,
+            false => state.has(WRITERS_WAIT) && state.is_free(),
+        };
+        is_free && state.has(TURN) && !state.has(READERS_TURN)
+    }
+
+    /// Whether it has been kept for the same turn since it was `announced`, as far as the word
+    /// shows.
+    pub(super) fn was_kept_since(announced: State, state: State) -> bool {
+        const SAME: u64 = TURN | READERS_WAKES | OTHER_WAKES;
+        Self::is_kept(announced) && Self::is_kept(state) && (announced.0 ^ state.0) & SAME == 0
+    }
+
+    /// Whether newcomers must wait from the moment that such a waiter queues, and not after some
+    /// milliseconds.
+    pub(super) fn takes_turn_at_once(kind: u64, is_real_time: bool) -> bool {
+        kind != READ && is_real_time
+    }
+
+    /// Whether a reader that must wait while the word is in this `state` waits only for another
+    /// thread's turn, which its [`Patience`] limits.
+    pub(super) fn waits_for_turn(state: State) -> bool {
+        !state.prefers_writers() && !state.has(WRITER)
+    }
+
+    /// How long a reader waits for the turn in the word: no longer than the thread that took the
+    /// turn had waited by then.
+    pub(super) fn length_of_turn(state: State) -> Duration {
+        match state.turn() {
+            1 => FIRST_ALARM_IF_IDLE,
+            turn => FIRST_ALARM * (1 << turn.saturating_sub(FIRST_TURN)),
+        }
+    }
+
+    /// The delay of the first re-check of a wait, for a lock in this state. Under writer preference
+    /// writers come first anyway, and readers are meant to wait for them.
+    fn first_recheck(state: State, on: &impl Surroundings) -> Duration {
+        if state.prefers_writers() || on.others_compete() {
+            FIRST_ALARM
+        } else if on.cpus_are_idle() {
+            FIRST_ALARM_IF_IDLE
+        } else {
+            FIRST_ALARM_IF_BUSY
+        }
+    }
+
+    /// Whether readers have collided often enough for a bias: they have made so many `reports`
+    /// since the last write.
+    pub(super) fn collide_enough(reports: u32) -> bool {
+        reports >= REPORTS
+    }
+
+    /// Whether the time has come at which the lock may be biased again, in nanoseconds.
+    pub(super) fn may_be_biased(not_before: u64, on: &impl Surroundings) -> bool {
+        nanoseconds(on) >= not_before
+    }
+
+    /// Before which time a lock does not become biased again whose bias was revoked from `began`
+    /// until now, in nanoseconds.
+    pub(super) fn next_bias(began: u64, on: &impl Surroundings) -> u64 {
+        let now = nanoseconds(on);
+        now + now.saturating_sub(began).min(MOST_COST) * TIMES_THE_COST
+    }
+
+    /// Whether no further reader may enter while a writer revokes the bias.
+    pub(super) fn revocation_bars_readers(state: State) -> bool {
+        state.prefers_writers()
     }
 }
 
-/// The re-check timer of one wait, across all its sleeps.
-pub(super) struct Alarms {
-    /// When it fires next. Zero: the clock has not been read yet.
+pub(super) fn nanoseconds(on: &impl Surroundings) -> u64 {
+    on.now().as_nanos() as u64
+}
+
+/// When a waiter looks at the lock again by itself, across all sleeps of one wait.
+pub(super) struct Recheck {
+    /// When the timer fires next. Zero: the clock has not been read yet.
     next: Duration,
     step: Duration,
     /// How long the waiter had waited when the timer last fired. Zero: it has not fired yet.
     waited: Duration,
 }
 
-impl Alarms {
+impl Recheck {
     pub(super) fn new() -> Self {
-        Self::beginning_with(FIRST_ALARM)
-    }
-
-    pub(super) fn beginning_with(step: Duration) -> Self {
-        Self {
-            next: Duration::ZERO,
-            step,
-            waited: Duration::ZERO,
-        }
+        Self { next: Duration::ZERO, step: FIRST_ALARM, waited: Duration::ZERO }
     }
 
     /// Starts the timer before the first sleep, for a lock in this state. A wait that ends before
     /// needs no clock.
-    pub(super) fn begin(&mut self, state: State) {
-        // In a model, deadlines have always passed, and no clock is read.
-        #[cfg(loom)]
-        let _ = state;
-        #[cfg(not(loom))]
+    pub(super) fn begin(&mut self, state: State, on: &impl Surroundings) {
         if self.next.is_zero() {
-            self.step = first_alarm(state, spin::is_beside_others, idle_cpus::are_idle);
+            self.step = Policy::first_recheck(state, on);
         }
-        self.begin_awake();
+        self.begin_awake(on);
     }
 
     /// Starts the timer for a wait that may well end without a sleep.
-    pub(super) fn begin_awake(&mut self) {
-        if !cfg!(loom) && self.next.is_zero() {
-            self.next = now(Clock::Monotonic) + self.step;
+    pub(super) fn begin_awake(&mut self, on: &impl Surroundings) {
+        if self.next.is_zero() {
+            self.next = on.now() + self.step;
         }
     }
 
     /// Returns when the timer fires next.
-    pub(super) fn next(&self) -> Option<Deadline> {
-        // In a model, a deadline has always passed. There the timer fires once, if the model is
-        // about it.
-        #[cfg(all(test, loom))]
-        if self.have_rung() || !crate::model::rwlock::ALARMS_RING.get() {
-            return None;
-        }
-        Some(Deadline::at(Clock::Monotonic, self.next))
+    pub(super) fn next(&self) -> Duration {
+        self.next
     }
 
     /// Records that the timer has fired.
-    pub(super) fn ring(&mut self) {
+    pub(super) fn fire(&mut self) {
         self.waited += self.step;
         self.step = (self.step * 2).min(LAST_ALARM);
         self.next += self.step;
     }
 
-    pub(super) fn have_rung(&self) -> bool {
+    pub(super) fn has_fired(&self) -> bool {
         !self.waited.is_zero()
     }
 
@@ -241,16 +384,7 @@ impl Alarms {
     /// faster than the waiting time doubles.
     pub(super) fn turn(&self) -> u32 {
         let times = self.waited.as_nanos() / FIRST_ALARM.as_nanos();
-        u32::from(self.have_rung()) + (times + 1).ilog2()
-    }
-}
-
-/// How long a reader waits for the turn in the word: no longer than the thread that took the turn
-/// had waited by then.
-pub(super) fn length_of_turn(state: State) -> Duration {
-    match state.turn() {
-        1 => FIRST_ALARM_IF_IDLE,
-        turn => FIRST_ALARM * (1 << turn.saturating_sub(FIRST_TURN)),
+        u32::from(self.has_fired()) + (times + 1).ilog2()
     }
 }
 
@@ -258,7 +392,7 @@ pub(super) fn length_of_turn(state: State) -> Duration {
 pub(super) struct Patience {
     /// Set by the first turn that the reader meets. It holds for the whole wait: what disturbs the
     /// reader's sleep does not extend it.
-    end: Option<Deadline>,
+    end: Option<Duration>,
 }
 
 impl Patience {
@@ -266,85 +400,10 @@ impl Patience {
         Self { end: None }
     }
 
-    pub(super) fn end(&mut self, state: State) -> Deadline {
-        *self
-            .end
-            .get_or_insert_with(|| Deadline::after(length_of_turn(state)))
+    pub(super) fn end(&mut self, state: State, on: &impl Surroundings) -> Duration {
+        *self.end.get_or_insert_with(|| on.now().saturating_add(Policy::length_of_turn(state)))
     }
 }
 
 // A `Duration` and a deadline can represent the longest turn.
 const _: () = assert!((TURN >> TURN.trailing_zeros()) < 31);
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::super::word::{PREFER_WRITER, READER};
-    use super::*;
-
-    const ALL_READERS: Whom = Whom::Readers { and_claimant: true };
-
-    #[test]
-    fn who_is_next_by_preference() {
-        let both = READERS_WAIT | WRITERS_WAIT;
-        for (word, first, next) in [
-            (both, WRITE, ALL_READERS),
-            (both | PREFER_WRITER, READ, Whom::AWriter),
-            (READERS_WAIT | PREFER_WRITER, READ, ALL_READERS),
-            (WRITERS_WAIT, WRITE, Whom::AWriter),
-            // One of them is awake.
-            (WRITERS_WAIT | WOKEN, WRITE, Whom::Nobody),
-            // A reader still holds it.
-            (WRITERS_WAIT | READER, WRITE, Whom::AClaimant),
-            (WRITERS_WAIT | CLAIMED, WRITE, Whom::Nobody),
-            (both | WRITER, READ, Whom::Nobody),
-            // The `CLAIMED` holder comes first.
-            (both | CLAIMED | CLAIM_WAITS, READ, Whom::TheClaimsHolder),
-        ] {
-            let state = State(word);
-            assert_eq!(who_is_next(state, first, false), next, "{state:?}");
-        }
-    }
-
-    #[test]
-    fn a_herd_of_writers_is_woken_beside_others_under_reader_preference_only() {
-        let readers_first = State(WRITERS_WAIT);
-        assert_eq!(most_others(Whom::AWriter, readers_first, || true), HERD);
-        assert_eq!(most_others(Whom::AWriter, readers_first, || false), 1);
-        let writers_first = readers_first.with(PREFER_WRITER);
-        assert_eq!(most_others(Whom::AWriter, writers_first, || true), 1);
-        // All others serve a single waiter.
-        for whom in [Whom::First, Whom::AClaimant, Whom::TheClaimsHolder] {
-            assert_eq!(most_others(whom, readers_first, || true), 1);
-        }
-        assert_eq!(most_others(ALL_READERS, readers_first, || true), 1);
-    }
-
-    #[test]
-    fn the_first_alarm_by_preference_and_by_what_keeps_the_cpus_busy() {
-        let (readers_first, writers_first) = (State(0), State(PREFER_WRITER));
-        for (state, is_beside_others, are_cpus_idle, due) in [
-            (readers_first, false, false, FIRST_ALARM_IF_BUSY),
-            (readers_first, false, true, FIRST_ALARM_IF_IDLE),
-            // CPUs that another process keeps busy look idle.
-            (readers_first, true, true, FIRST_ALARM),
-            (readers_first, true, false, FIRST_ALARM),
-            (writers_first, false, true, FIRST_ALARM),
-            (writers_first, false, false, FIRST_ALARM),
-        ] {
-            let first = first_alarm(state, || is_beside_others, || are_cpus_idle);
-            assert_eq!(first, due, "{state:?}, {is_beside_others}, {are_cpus_idle}");
-        }
-    }
-
-    #[test]
-    fn whoever_stands_first_is_next_if_somebody_has_the_turn() {
-        for preference in [0, PREFER_WRITER] {
-            let state = State(READERS_WAIT | WRITERS_WAIT | preference).with_turn(FIRST_TURN);
-            assert_eq!(who_is_next(state, WRITE, false), Whom::First);
-            assert_eq!(who_is_next(state, READ, false), ALL_READERS);
-            // A reader still holds the lock.
-            let read = state.with_readers(1);
-            assert_eq!(who_is_next(read, WRITE, false), Whom::Nobody);
-        }
-    }
-}

@@ -9,7 +9,7 @@
 //! Readers are not recorded: a thread that holds the lock for reading and acquires it for writing
 //! waits forever, as in glibc.
 
-use super::word::{CLAIMED, READER, Release, Right, WRITER};
+use super::word::{READER, Release, Right, UPGRADABLE, WRITER};
 use super::{RawRwLock, RwLockError};
 use crate::sys::clock::Deadline;
 
@@ -80,11 +80,7 @@ impl RawRwLock {
     /// [`Busy`](RwLockError::Busy).
     #[inline]
     pub fn try_write(&self, caller: u32) -> Result<(), RwLockError> {
-        if self.enter_exclusive(caller) {
-            Ok(())
-        } else {
-            Err(RwLockError::Busy)
-        }
+        if self.enter_exclusive(caller) { Ok(()) } else { Err(RwLockError::Busy) }
     }
 
     /// Acquires the lock for writing. Blocks until `deadline` at the latest.
@@ -109,7 +105,7 @@ impl RawRwLock {
     /// The same after another CPU has just changed the word. Retries as often as that happens.
     #[inline]
     pub(crate) fn read_past_others(&self) -> bool {
-        self.enter_beside_others(self.state())
+        self.enter_past_others(self.state())
     }
 
     /// The same part of [`write`](Self::write), for a writer that gives no owner number.
@@ -153,10 +149,10 @@ impl RawRwLock {
         if self.state().has(WRITER) {
             self.release_exclusive();
         } else if !self.release_shared_if_held() {
-            if !self.state().has(CLAIMED) {
+            if !self.state().has(UPGRADABLE) {
                 return Err(RwLockError::NotLocked);
             }
-            self.release_claim(Release::Claim);
+            self.release_upgradable_to(Release::Upgradable);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Real-time threads in the queue: their place, and their turn.
+//! Waiters in the queue: what each waits for, the place of real-time threads, and their turn.
 //!
 //! POSIX's option "Thread Execution Scheduling" requires the following of `pthread_rwlock_*` for
 //! threads under `SCHED_FIFO` and `SCHED_RR`. A reader waits for waiting writers of its own or a
@@ -27,14 +27,24 @@
 //! Nothing changes where no real-time thread waits. In the kernel's queue (process-shared locks) no
 //! waiter can be chosen.
 
-use super::policy::READ;
 use crate::sys::sched;
+
+/// Marks the kinds of an rwlock's waiters among all waiters of the process.
+pub(super) const RWLOCK: u64 = u64::from_be_bytes(*b"RWlock\0\0");
+/// Waits to read.
+pub(super) const READ: u64 = RWLOCK | 1;
+/// Waits to write.
+pub(super) const WRITE: u64 = RWLOCK | 2;
+/// Waits for the upgradable lock.
+pub(super) const READ_UPGRADABLY: u64 = RWLOCK | 4;
+/// Holds `UPGRADABLE` and waits for the readers to leave.
+pub(super) const UPGRADE: u64 = RWLOCK | 8;
 
 /// The real-time priority of a waiter, 1 to 100; 0 for all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rank(u8);
 
-/// The position of the rank in a waiter's kind. `hand_over.rs` uses the bits below, and the mark of
+/// The position of the rank in a waiter's kind. `hand_off.rs` uses the bits below, and the mark of
 /// an rwlock is in the bits above.
 const SHIFT: u32 = 8;
 const MASK: u64 = 0xff << SHIFT;
@@ -73,7 +83,6 @@ impl Rank {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::policy::WRITE;
     use super::*;
 
     #[test]

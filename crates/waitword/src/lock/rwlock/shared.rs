@@ -26,7 +26,7 @@
 //!
 //! The reader count is in the high half, so that readers that come and go do not keep a writer from
 //! falling asleep. The kernel's bitset distinguishes the classes of waiters: readers, writers,
-//! threads that want the upgradable lock, and the `CLAIMED` holder.
+//! threads that want the upgradable lock, and the `UPGRADABLE` holder.
 //!
 //! * A writer that was woken does not know whether other threads sleep, so it sets `WRITERS_WAIT`
 //!   as it takes the lock. Between its wake-up and that step, releases wake no thread, and `WOKEN`
@@ -36,7 +36,7 @@
 //!
 //! # Re-check timers and turns
 //!
-//! * Timers (`Alarms`) end every sleep: the first after 100 µs to 10 ms (`policy.rs`), each later
+//! * Timers (`Recheck`) end every sleep: the first after 100 µs to 10 ms (`policy.rs`), each later
 //!   one after twice as long, at most a second. A thread whose timer fires looks at the word
 //!   itself. So what a killed process leaves behind delays other threads in proportion to what they
 //!   have waited already, and blocks none of them. It may leave behind a wake-up that the killed
@@ -53,180 +53,52 @@
 //!
 //! A process that is killed while it *holds* the lock leaves it held: this lock is not robust.
 
-use super::policy::{Alarms, FIRST_TURN, Patience};
-use super::private::sooner;
+use super::kernel_queue::{
+    ALL, LAST_TURN, READERS, Slept, UPGRADABLE_READERS, UPGRADER, WRITERS, due, is_due, wake,
+    wake_one,
+};
+use super::policy::{FIRST_TURN, Next, Patience, Policy, Recheck};
+use super::surroundings::{Machine, sooner};
 use super::word::{
-    CLAIM_WAITS, CLAIMED, OTHER_WAKES, READERS_TURN, READERS_WAIT, READERS_WAKES, Release, Right,
-    State, TURN, WRITER, WRITERS_WAIT,
+    OTHER_WAKES, READERS_TURN, READERS_WAIT, READERS_WAKES, Release, Right, State, TURN,
+    UPGRADABLE, UPGRADE_WAITS, WRITER, WRITERS_WAIT,
 };
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::AtomicU64;
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
 use crate::park::spin::Spin;
-use crate::sys::Errno;
 use crate::sys::clock::Deadline;
-use crate::sys::futex::{KernelWord, shared_wake, word_wait};
-
-/// The latest turn that a writer can be due. A writer that has waited longer counts as due this
-/// one. The kernel distinguishes 32 classes. With two for other purposes, 15 are left for writers
-/// and 15 for threads that want the upgradable lock.
-const LAST_TURN: u32 = 14;
-const TURNS: u32 = (1 << (LAST_TURN + 1)) - 1;
-
-/// The kernel's bits for the classes of sleepers.
-const READERS: u32 = 1;
-const CLAIMS_HOLDER: u32 = 2;
-/// Writers have one bit for each turn that they may be due.
-const WRITERS: u32 = TURNS << 2;
-/// So do threads that want the upgradable lock.
-const CLAIMANTS: u32 = TURNS << 17;
-
-/// The members of `classes` that are due `turn`.
-const fn due(classes: u32, turn: u32) -> u32 {
-    classes & (1 << 2 | 1 << 17) << turn
-}
-
-const ALL: u32 = i32::MAX as u32;
-
-/// How a sleep ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Slept {
-    /// Another thread woke it.
-    Woken,
-    /// The thread must look again: the word has changed, or a signal handler ran.
-    Disturbed,
-    TimedOut,
-}
-
-/// Wakes sleepers of these classes. Returns whether there were any. The lock may have been freed:
-/// the kernel uses only its address.
-fn wake(word: *const AtomicU64, count: u32, classes: u32) -> bool {
-    shared_wake(KernelWord::address(word), count, classes).is_ok_and(|woken| woken != 0)
-}
-
-/// Wakes one sleeper of these classes, which are those of writers and of threads that want the
-/// upgradable lock. If `state` has a turn, wakes one that has waited longest: one that is due the
-/// latest turn. (The kernel wakes in order of arrival, and a sleeper arrives again each time its
-/// timer fires and each time it finds the lock taken.) That takes up to 15 system calls.
-///
-/// Returns the turn of the woken thread, or 0 if `state` has no turn; `None` if no thread sleeps.
-fn wake_one(word: *const AtomicU64, classes: u32, state: State) -> Option<u32> {
-    match state.turn() {
-        0 => wake(word, 1, classes).then_some(0),
-        _ => (0..=LAST_TURN)
-            .rev()
-            .find(|&turn| wake(word, 1, due(classes, turn))),
-    }
-}
-
-/// Whether the lock is free and kept for the thread that has the turn. No reader holds it, so a
-/// waiting reader cannot be keeping its own thread waiting.
-fn is_kept(state: State) -> bool {
-    let is_free = match state.has(CLAIM_WAITS) {
-        true => !state.has(WRITER) && state.readers() == 0,
-        false => state.has(WRITERS_WAIT) && state.is_free(),
-    };
-    is_free && state.has(TURN) && !state.has(READERS_TURN)
-}
-
-/// Whether the lock has been kept for the same turn since it was `announced`, as far as the word
-/// shows.
-fn was_kept_since(announced: State, state: State) -> bool {
-    const SAME: u64 = TURN | READERS_WAKES | OTHER_WAKES;
-    is_kept(announced) && is_kept(state) && (announced.0 ^ state.0) & SAME == 0
-}
-
-/// Which sleepers a release wakes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whom {
-    Nobody,
-    ClaimsHolder,
-    AllReaders,
-    AWriter,
-    /// One that wants the upgradable lock, while readers hold the lock.
-    AClaimant,
-}
-
-/// Returns the new word if `release` leaves `after`, and which sleepers to wake.
-fn next(after: State, release: Release) -> (State, Whom) {
-    if after.has(CLAIM_WAITS) && after.readers() == 0 {
-        return (after.waking(CLAIM_WAITS), Whom::ClaimsHolder);
-    }
-    let readers_may = after.admits_reader(Right::Newcomer)
-        || after.has(READERS_TURN)
-        // No other thread is there to take the turn.
-        || !after.has(WRITERS_WAIT | CLAIMED);
-    if after.has(READERS_WAIT) && !after.has(WRITER) && readers_may {
-        return (after.waking(READERS_WAIT | READERS_TURN), Whom::AllReaders);
-    }
-    if after.has(WRITERS_WAIT) && after.is_free() {
-        return (after.waking(WRITERS_WAIT), Whom::AWriter);
-    }
-    let left_claim = matches!(
-        release,
-        Release::Claim | Release::ClaimToReader | Release::WriterToReader
-    );
-    if after.has(WRITERS_WAIT) && left_claim && !after.has(CLAIMED) {
-        // Writers keep sleeping.
-        let new = after.waking(WRITERS_WAIT).with(WRITERS_WAIT);
-        return (new, Whom::AClaimant);
-    }
-    if !after.has(READERS_WAIT | WRITERS_WAIT | CLAIM_WAITS) {
-        // The turn of a thread that is gone.
-        return (after.without(TURN | READERS_TURN), Whom::Nobody);
-    }
-    (after, Whom::Nobody)
-}
 
 impl RawRwLock {
     /// Gives up `release`, as the last touch of the lock, and wakes the next waiters.
     pub(super) fn release_in_kernel(&self, release: Release) {
         // From here on an address, not a reference: the lock may be freed before the wake-up.
         let word: *const AtomicU64 = &raw const self.word;
-        let (new, whom) = loop {
+        let (new, next) = loop {
             let state = self.state();
-            let (new, whom) = next(state.after(release), release);
+            let (new, next) = Policy::next_in_kernel(state.after(release), release);
             if self.replace(state, new, Releasing) {
-                break (new, whom);
+                break (new, next);
             }
         };
-        match whom {
-            Whom::Nobody => {}
-            Whom::ClaimsHolder => {
-                wake(word, 1, CLAIMS_HOLDER);
+        match next {
+            Next::None => {}
+            Next::Upgrader => {
+                wake(word, 1, UPGRADER);
             }
-            Whom::AllReaders => {
+            Next::Readers { .. } => {
                 if !wake(word, ALL, READERS) && new.has(WRITERS_WAIT) && new.is_free() {
-                    wake_one(word, WRITERS | CLAIMANTS, new);
+                    wake_one(word, WRITERS | UPGRADABLE_READERS, new);
                 }
             }
-            Whom::AWriter => {
-                let woken = wake_one(word, WRITERS | CLAIMANTS, new);
+            Next::AWriter | Next::First => {
+                let woken = wake_one(word, WRITERS | UPGRADABLE_READERS, new);
                 if woken.is_none() && new.has(READERS_WAIT) {
                     wake(word, ALL, READERS);
                 }
             }
-            Whom::AClaimant => {
-                wake_one(word, CLAIMANTS, new);
-            }
-        }
-    }
-
-    /// Sleeps while the low half is as `announced`.
-    fn sleep(&self, announced: State, class: u32, until: Option<&Deadline>) -> Slept {
-        match word_wait(&self.word, announced.low_half(), class, until) {
-            Ok(()) => Slept::Woken,
-            Err(Errno::TIMEDOUT) => Slept::TimedOut,
-            Err(Errno::AGAIN | Errno::INTR) => Slept::Disturbed,
-            Err(_) => {
-                // The memory cannot be shared, or the kernel refuses: poll.
-                crate::sys::sched::sleep_nanoseconds(1_000_000);
-                let passed = until.is_some_and(Deadline::has_passed);
-                if passed {
-                    Slept::TimedOut
-                } else {
-                    Slept::Disturbed
-                }
+            Next::AnUpgradable => {
+                wake_one(word, UPGRADABLE_READERS, new);
             }
         }
     }
@@ -242,7 +114,7 @@ impl RawRwLock {
         let asked_for = right;
         let mut right = right;
         let mut spin = Spin::at(self.address());
-        let mut alarms = Alarms::new();
+        let mut recheck = Recheck::new();
         let mut patience = Patience::new();
         let mut last: Option<State> = None;
         loop {
@@ -251,7 +123,7 @@ impl RawRwLock {
             if let_in {
                 right = Right::Holder;
             }
-            let is_kept = !state.prefers_writers() && is_kept(state);
+            let is_kept = !state.prefers_writers() && Policy::is_kept(state);
             if state.admits_reader(right) && !is_kept {
                 if state.is_full() {
                     return Err(RwLockError::TooManyReaders);
@@ -286,13 +158,12 @@ impl RawRwLock {
                 continue;
             }
             last = Some(announced);
-            alarms.begin(state);
-            let waits_for_a_turn =
-                right == Right::Newcomer && !state.prefers_writers() && !state.has(WRITER);
-            let own = if waits_for_a_turn {
-                Some(patience.end(state))
+            recheck.begin(state, &Machine);
+            let waits_for_turn = right == Right::Newcomer && Policy::waits_for_turn(state);
+            let own = if waits_for_turn {
+                Some(Machine::at(patience.end(state, &Machine)))
             } else {
-                alarms.next()
+                Machine.deadline(&recheck)
             };
             let until = sooner(deadline.copied(), own);
             match self.sleep(announced, READERS, until.as_ref()) {
@@ -302,21 +173,21 @@ impl RawRwLock {
                 // Its waiter bit stays, because other readers may sleep. The next release finds
                 // out.
                 Slept::TimedOut if deadline.is_some_and(Deadline::has_passed) => {
-                    let asked = alarms.have_rung() && state.prefers_writers();
+                    let asked = recheck.has_fired() && state.prefers_writers();
                     if self.give_up_reading(announced, asked) {
                         return Err(RwLockError::TimedOut);
                     }
                 }
-                Slept::TimedOut if waits_for_a_turn => {
+                Slept::TimedOut if waits_for_turn => {
                     right = Right::Waited;
-                    alarms = Alarms::new();
+                    recheck = Recheck::new();
                 }
                 Slept::TimedOut => {
-                    alarms.ring();
+                    recheck.fire();
                     self.end_stale_turn(announced);
                     if state.prefers_writers() {
                         right = right.max(Right::Waited);
-                        self.probe(alarms.turn());
+                        self.probe(recheck.turn());
                     }
                 }
             }
@@ -354,7 +225,7 @@ impl RawRwLock {
             } else if state.has(WRITERS_WAIT) {
                 // Writers that exist announce themselves again.
                 if self.replace(state, state.waking(WRITERS_WAIT), Relaxed) {
-                    if wake(&raw const self.word, ALL, WRITERS | CLAIMANTS) {
+                    if wake(&raw const self.word, ALL, WRITERS | UPGRADABLE_READERS) {
                         // Give them time to.
                         crate::sys::sched::sleep_nanoseconds(100_000);
                     }
@@ -375,12 +246,12 @@ impl RawRwLock {
     ) -> Result<(), RwLockError> {
         let mut right = Right::Newcomer;
         let mut spin = Spin::at(self.address());
-        let mut alarms = Alarms::new();
+        let mut recheck = Recheck::new();
         // The turn that this thread is due.
         let mut turn = 0;
         let class = match wish {
             Wish::Write(_) => WRITERS,
-            Wish::Claim => CLAIMANTS,
+            Wish::ReadUpgradably => UPGRADABLE_READERS,
         };
         let mut last: Option<State> = None;
         loop {
@@ -389,15 +260,14 @@ impl RawRwLock {
                 // Perhaps this thread: it did not sleep yet.
                 right = Right::Holder;
             }
-            let is_due = turn >= state.turn() || state.has(READERS_TURN);
             let admitted = match wish {
                 Wish::Write(_) => state.admits_writer(right),
-                Wish::Claim => state.admits_claimant(right),
+                Wish::ReadUpgradably => state.admits_upgradable(right),
             };
-            if admitted && (is_due || right == Right::Newcomer) {
+            if admitted && (is_due(turn, state) || right == Right::Newcomer) {
                 let new = match wish {
                     Wish::Write(owner) => state.with_writer(owner),
-                    Wish::Claim => state.with(CLAIMED),
+                    Wish::ReadUpgradably => state.with(UPGRADABLE),
                 };
                 // A thread that has slept does not know which other threads still sleep.
                 let new = match right {
@@ -406,14 +276,10 @@ impl RawRwLock {
                 };
                 // Readers that the turn has kept asleep can share the lock with its upgradable
                 // holder.
-                let lets_in = wish == Wish::Claim
+                let lets_in = wish == Wish::ReadUpgradably
                     && new.has(READERS_WAIT)
                     && new.admits_reader(Right::Newcomer);
-                let new = if lets_in {
-                    new.waking(READERS_WAIT)
-                } else {
-                    new
-                };
+                let new = if lets_in { new.waking(READERS_WAIT) } else { new };
                 if self.replace(state, new, Acquire) {
                     if lets_in {
                         wake(&raw const self.word, ALL, READERS);
@@ -434,8 +300,8 @@ impl RawRwLock {
                 continue;
             }
             last = Some(announced);
-            alarms.begin(state);
-            let until = sooner(deadline.copied(), alarms.next());
+            recheck.begin(state, &Machine);
+            let until = sooner(deadline.copied(), Machine.deadline(&recheck));
             match self.sleep(announced, due(class, turn), until.as_ref()) {
                 Slept::Woken => {
                     if state.prefers_writers() {
@@ -451,8 +317,8 @@ impl RawRwLock {
                     return Err(RwLockError::TimedOut);
                 }
                 Slept::TimedOut => {
-                    alarms.ring();
-                    turn = turn.max(alarms.turn()).min(LAST_TURN);
+                    recheck.fire();
+                    turn = turn.max(recheck.turn()).min(LAST_TURN);
                     right = Right::Holder;
                     self.end_stale_turn(announced);
                 }
@@ -464,7 +330,7 @@ impl RawRwLock {
     /// `announced` itself: the thread that has the turn is late, or was killed.
     fn end_stale_turn(&self, announced: State) {
         let state = self.state();
-        if was_kept_since(announced, state) {
+        if Policy::was_kept_since(announced, state) {
             // If the word has changed, the lock is no longer kept.
             self.replace(state, state.without(TURN), Relaxed);
         }
@@ -477,7 +343,7 @@ impl RawRwLock {
         let word = &raw const self.word;
         let had = self.take_back(announced);
         if announced & WRITERS_WAIT != 0 {
-            match wake_one(word, WRITERS | CLAIMANTS, had) {
+            match wake_one(word, WRITERS | UPGRADABLE_READERS, had) {
                 None => {}
                 // It is due no turn.
                 Some(0) if had.has(TURN) => {}
@@ -498,15 +364,15 @@ impl RawRwLock {
         }
     }
 
-    /// [`take_over`](Self::take_over) for a process-shared lock, which is never biased.
+    /// [`wait_upgrade`](Self::wait_upgrade) for a process-shared lock, which is never biased.
     #[cold]
-    pub(super) fn take_over_in_kernel(
+    pub(super) fn wait_upgrade_in_kernel(
         &self,
         owner: u32,
         deadline: Option<&Deadline>,
     ) -> Result<(), RwLockError> {
         let mut spin = Spin::at(self.address());
-        let mut alarms = Alarms::new();
+        let mut recheck = Recheck::new();
         loop {
             let state = self.state();
             if state.readers() == 0 {
@@ -520,22 +386,22 @@ impl RawRwLock {
             if spin.again() {
                 continue;
             }
-            let mut announced = state.with(CLAIM_WAITS);
-            if alarms.have_rung() {
-                announced = announced.with_turn(alarms.turn());
+            let mut announced = state.with(UPGRADE_WAITS);
+            if recheck.has_fired() {
+                announced = announced.with_turn(recheck.turn());
             }
             if !self.replace(state, announced, Relaxed) {
                 continue;
             }
-            alarms.begin(state);
-            let until = sooner(deadline.copied(), alarms.next());
-            match self.sleep(announced, CLAIMS_HOLDER, until.as_ref()) {
+            recheck.begin(state, &Machine);
+            let until = sooner(deadline.copied(), Machine.deadline(&recheck));
+            match self.sleep(announced, UPGRADER, until.as_ref()) {
                 Slept::Woken | Slept::Disturbed => {}
                 Slept::TimedOut if deadline.is_some_and(Deadline::has_passed) => {
-                    self.give_up(CLAIM_WAITS | TURN);
+                    self.give_up(UPGRADE_WAITS | TURN);
                     return Err(RwLockError::TimedOut);
                 }
-                Slept::TimedOut => alarms.ring(),
+                Slept::TimedOut => recheck.fire(),
             }
         }
     }
@@ -543,6 +409,6 @@ impl RawRwLock {
 
 // Everything that a release must change for sleepers is in the half that they sleep on.
 const _: () = {
-    let bits = READERS_WAIT | WRITERS_WAIT | CLAIM_WAITS | READERS_TURN | TURN;
+    let bits = READERS_WAIT | WRITERS_WAIT | UPGRADE_WAITS | READERS_TURN | TURN;
     assert!((bits | READERS_WAKES | OTHER_WAKES) >> 32 == 0);
 };

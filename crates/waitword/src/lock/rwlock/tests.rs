@@ -1,8 +1,8 @@
 //! The word after each operation, refusals, and protocol steps that need one or two threads.
 
 use super::word::{
-    COLLISIONS, FAST, PREFER_WRITER, READER, READERS_WAIT, REPORTED, SHARED, SLOTS, TURN, WOKEN,
-    WRITERS_WAIT,
+    BIASED, COLLISIONS, LOW_HALF, OTHER_WAKES, PREFER_WRITER, READER, READERS_TURN, READERS_WAIT,
+    READERS_WAKES, REPORTED, SHARED, SLOTS, TURN, WOKEN, WRITERS_WAIT,
 };
 use super::*;
 use crate::sys::clock::{Clock, Deadline};
@@ -22,18 +22,18 @@ const KINDS: [(Preference, Scope); 4] = [
     (Preference::Writer, Scope::Shared),
 ];
 
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-fn passed() -> Deadline {
+pub(super) fn passed() -> Deadline {
     Deadline::at(Clock::Monotonic, Duration::ZERO)
 }
 
-fn soon() -> Deadline {
+pub(super) fn soon() -> Deadline {
     Deadline::after(Duration::from_millis(5))
 }
 
 /// Does `work` in a new thread. The receiver gets its result.
-fn start<T: Send + 'static>(
+pub(super) fn start<T: Send + 'static>(
     lock: &'static RawRwLock,
     work: impl FnOnce(&'static RawRwLock) -> T + Send + 'static,
 ) -> Receiver<T> {
@@ -42,23 +42,16 @@ fn start<T: Send + 'static>(
     done
 }
 
-fn leaked(preference: Preference, scope: Scope) -> &'static RawRwLock {
+pub(super) fn leaked(preference: Preference, scope: Scope) -> &'static RawRwLock {
     Box::leak(Box::new(RawRwLock::with(preference, scope)))
 }
 
-fn until(lock: &RawRwLock, bits: u64) {
+pub(super) fn until(lock: &RawRwLock, bits: u64) {
     let began = std::time::Instant::now();
     while !lock.state().has(bits) {
         assert!(began.elapsed() < PATIENCE, "{lock:?}");
         std::thread::yield_now();
     }
-}
-
-/// Makes the lock biased.
-fn become_fast(lock: &RawRwLock) {
-    assert!(lock.state().may_become_fast());
-    let number = slots::free_number().unwrap();
-    lock.word.store(lock.state().biased(number).0, SeqCst);
 }
 
 #[test]
@@ -117,14 +110,8 @@ fn a_deadline_is_looked_at_only_if_there_is_something_to_wait_for() {
         lock.lock_exclusive_until(passed()).unwrap();
         let waits = start(lock, |lock| {
             assert_eq!(lock.lock_shared_until(soon()), Err(RwLockError::TimedOut));
-            assert_eq!(
-                lock.lock_exclusive_until(soon()),
-                Err(RwLockError::TimedOut)
-            );
-            assert_eq!(
-                lock.read_upgradably(Some(&soon())),
-                Err(RwLockError::TimedOut)
-            );
+            assert_eq!(lock.lock_exclusive_until(soon()), Err(RwLockError::TimedOut));
+            assert_eq!(lock.read_upgradably(Some(&soon())), Err(RwLockError::TimedOut));
             assert!(!lock.try_lock_shared_for(Duration::from_millis(2)));
             assert!(!lock.try_lock_upgradable_for(Duration::from_millis(2)));
         });
@@ -135,10 +122,7 @@ fn a_deadline_is_looked_at_only_if_there_is_something_to_wait_for() {
         lock.read_upgradably(Some(&passed())).unwrap();
         // SAFETY: the upgradable lock is held, and a reader is in its way.
         unsafe {
-            assert_eq!(
-                lock.upgrade_checked(0, Some(&soon())),
-                Err(RwLockError::TimedOut)
-            );
+            assert_eq!(lock.upgrade_checked(0, Some(&soon())), Err(RwLockError::TimedOut));
             assert!(!lock.try_upgrade_for(Duration::from_millis(2)));
             lock.unlock_shared();
             lock.upgrade_checked(0, Some(&passed())).unwrap();
@@ -207,10 +191,7 @@ fn the_writer_is_known_however_it_got_the_lock() {
         until(lock, WRITERS_WAIT);
         // SAFETY: taken above.
         unsafe { lock.unlock_shared_fair() };
-        assert_eq!(
-            writer.recv_timeout(PATIENCE),
-            Ok(Err(RwLockError::Deadlock))
-        );
+        assert_eq!(writer.recv_timeout(PATIENCE), Ok(Err(RwLockError::Deadlock)));
     }
 }
 
@@ -219,9 +200,7 @@ fn a_waiting_writer_keeps_readers_out_under_writer_preference_only() {
     for (preference, scope) in KINDS {
         let lock = leaked(preference, scope);
         lock.lock_shared();
-        let writer = start(lock, |lock| {
-            lock.lock_exclusive_until(Deadline::after(PATIENCE))
-        });
+        let writer = start(lock, |lock| lock.lock_exclusive_until(Deadline::after(PATIENCE)));
         until(lock, WRITERS_WAIT);
         let came_in = lock.try_lock_shared();
         let has_turn = lock.state().has(TURN);
@@ -345,122 +324,7 @@ fn bits_from_before_a_fork_go_away() {
 }
 
 #[test]
-fn a_fast_lock_is_held_by_slots_and_every_way_in_sees_them() {
-    for preference in [Preference::Reader, Preference::Writer] {
-        let lock = leaked(preference, Scope::Private);
-        become_fast(lock);
-        lock.lock_shared();
-        assert_eq!(lock.state().readers(), 0, "not by a slot: {lock:?}");
-        assert!(lock.is_locked() && !lock.is_idle());
-        assert!(!lock.try_lock_exclusive());
-        assert!(lock.state().has(FAST), "an attempt has made it slow");
-        assert!(lock.try_lock_upgradable());
-        // SAFETY: the upgradable lock was acquired just now.
-        unsafe {
-            assert!(!lock.try_upgrade());
-            lock.unlock_upgradable();
-        }
-        assert!(!lock.state().has(FAST) && lock.state().has(SLOTS));
-        // Newcomers may not use slots. A thread that holds the lock through a slot can read again
-        // through the word, whichever threads wait.
-        let writer = start(lock, |lock| lock.lock_exclusive());
-        until(lock, word::CLAIMED);
-        lock.lock_shared();
-        assert_eq!(lock.state().readers(), 1);
-        // SAFETY: taken above.
-        unsafe {
-            lock.unlock_shared();
-            lock.unlock_shared();
-        }
-        writer.recv_timeout(PATIENCE).unwrap();
-        assert!(!lock.state().has(FAST | SLOTS));
-        // SAFETY: taken by the thread that has ended.
-        unsafe { lock.unlock_exclusive() };
-        assert!(lock.is_idle());
-    }
-}
-
-/// Found by random bytes in `ww_rwlock_timedrdlock`: it looped forever and never checked its
-/// deadline.
-#[test]
-fn a_reader_whose_slots_are_taken_waits_for_the_word() {
-    let lock = leaked(Preference::Writer, Scope::Private);
-    become_fast(lock);
-    assert!(lock.try_lock_upgradable());
-    // As if a thread waited for the upgradable lock.
-    lock.word.fetch_or(WRITERS_WAIT, SeqCst);
-    let reader = start(lock, |lock| {
-        let mut others = Vec::new();
-        // As many locks as one thread can hold through slots, and one more.
-        while others
-            .last()
-            .is_none_or(|last: &&RawRwLock| last.state().readers() == 0)
-        {
-            let other = leaked(Preference::Reader, Scope::Private);
-            become_fast(other);
-            other.lock_shared();
-            others.push(other);
-        }
-        let answer = lock.lock_shared_until(passed());
-        for other in others {
-            // SAFETY: taken above.
-            unsafe { other.unlock_shared() };
-        }
-        answer
-    });
-    assert_eq!(
-        reader.recv_timeout(PATIENCE),
-        Ok(Err(RwLockError::TimedOut))
-    );
-    assert!(lock.state().has(FAST));
-    // SAFETY: taken above.
-    unsafe { lock.unlock_upgradable() };
-}
-
-/// As above: the word is impossible, but must not make the reader loop forever.
-#[test]
-fn a_reader_beside_a_writer_that_cannot_be_looks_at_its_deadline() {
-    let lock = leaked(Preference::Reader, Scope::Private);
-    become_fast(lock);
-    let reader = start(lock, |lock| {
-        lock.lock_shared();
-        let word = lock.word.swap(SLOTS | word::WRITER, SeqCst);
-        let answer = lock.lock_shared_until(passed());
-        lock.word.store(word, SeqCst);
-        // SAFETY: taken above.
-        unsafe { lock.unlock_shared() };
-        answer
-    });
-    assert_eq!(
-        reader.recv_timeout(PATIENCE),
-        Ok(Err(RwLockError::TimedOut))
-    );
-}
-
-#[test]
-fn a_writer_gives_up_on_fast_readers_and_comes_again() {
-    let lock = leaked(Preference::Reader, Scope::Private);
-    become_fast(lock);
-    lock.lock_shared();
-    let writer = start(lock, |lock| lock.lock_exclusive_until(soon()));
-    assert_eq!(
-        writer.recv_timeout(PATIENCE),
-        Ok(Err(RwLockError::TimedOut))
-    );
-    assert!(!lock.state().has(FAST | word::CLAIMED) && lock.state().has(SLOTS));
-    let writer = start(lock, |lock| lock.lock_exclusive());
-    until(lock, word::CLAIMED);
-    // The wait that timed out has left its mark (`AWAITED`) in the slot, and so will this one.
-    // SAFETY: acquired above.
-    unsafe { lock.unlock_shared() };
-    writer.recv_timeout(PATIENCE).unwrap();
-    // SAFETY: taken by the thread that has ended.
-    unsafe { lock.unlock_exclusive() };
-    assert!(lock.is_idle());
-}
-
-#[test]
-fn a_lock_of_several_processes_or_of_one_thread_never_becomes_fast() {
+fn a_lock_of_several_processes_or_of_one_thread_never_becomes_biased() {
     for (kind, lock) in [
         ("shared", leaked(Preference::Reader, Scope::Shared)),
         ("private", leaked(Preference::Writer, Scope::Private)),
@@ -471,12 +335,12 @@ fn a_lock_of_several_processes_or_of_one_thread_never_becomes_fast() {
             // SAFETY: taken just now.
             unsafe { lock.unlock_shared() };
         }
-        assert!(!lock.state().has(FAST | SLOTS), "{kind}");
+        assert!(!lock.state().has(BIASED | SLOTS), "{kind}");
         // SAFETY: taken above.
         unsafe { lock.unlock_shared() };
     }
     let kinds = [0, PREFER_WRITER, SHARED, PREFER_WRITER | SHARED];
-    assert!(kinds.iter().all(|kind| kind & (FAST | SLOTS) == 0));
+    assert!(kinds.iter().all(|kind| kind & (BIASED | SLOTS) == 0));
 }
 
 /// Turns and collisions are counted in four bits each, in the middle of the word.
@@ -499,4 +363,25 @@ fn what_is_counted_in_the_word_stays_in_its_bits() {
     }
     assert!(collided.collides_often());
     assert_eq!(collided.with_collision(), collided);
+}
+
+#[test]
+fn wakes_are_counted_beside_everything_else_and_wrap() {
+    for (bit, field, other) in
+        [(READERS_WAIT, READERS_WAKES, OTHER_WAKES), (WRITERS_WAIT, OTHER_WAKES, READERS_WAKES)]
+    {
+        let first = State(!other);
+        let mut state = first;
+        for _ in 0..1 << field.count_ones() {
+            let next = state.waking(bit);
+            assert_ne!(next.low_half(), state.low_half());
+            assert_eq!(next.0 | field, !(other | bit), "{next:?}");
+            assert_eq!(next.has_let_readers_in_since(state), bit == READERS_WAIT);
+            state = next;
+        }
+        assert_eq!(state, first.without(bit));
+    }
+    let wakes = READERS_WAKES | OTHER_WAKES;
+    assert_eq!(wakes | READERS_TURN, LOW_HALF & !(READERS_TURN - 1));
+    assert_eq!(wakes & READERS_TURN, 0);
 }

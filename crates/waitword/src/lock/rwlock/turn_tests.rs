@@ -1,47 +1,23 @@
 //! How long a turn keeps readers out.
 //!
-//! Regressions: once a re-check timer fired every second, each second doubled the turn, so a thread
-//! that read again while it read, 6 s after a writer had begun to wait, waited 16 s. And a signal
-//! handler that ran made it start its wait again.
+//! Regression: a signal handler that ran made a reader start its wait again. (Another one: once a
+//! re-check timer fired every second, each second doubled the turn, so a thread that read again
+//! while it read, 6 s after a writer had begun to wait, waited 16 s. `policy_tests.rs`)
 
-use super::policy::{Alarms, length_of_turn};
+use super::tests::{leaked, start, until};
 use super::word::Right;
 use super::*;
 use crate::Deadline;
 use core::sync::atomic::Ordering::SeqCst;
 use core::time::Duration;
+use lock_api::RawRwLock as _;
 use std::sync::mpsc::{TryRecvError, channel};
 use std::time::Instant;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
-fn a_turn_is_never_longer_than_its_owner_has_waited() {
-    let [writers_first, idle, busy] = [1_000, 100, 10_000].map(Duration::from_micros);
-    for first in [writers_first, idle, busy] {
-        let mut alarms = Alarms::beginning_with(first);
-        let mut waited = Duration::ZERO;
-        let mut longest = Duration::ZERO;
-        for alarm in 0..60 {
-            let step = (first * (1 << alarm.min(20))).min(Duration::from_secs(1));
-            waited += step;
-            alarms.ring();
-            let length = length_of_turn(State(0).with_turn(alarms.turn()));
-            assert!(length <= waited, "{length:?} after {waited:?}");
-            // Nor does it fall behind: the bound that writers are promised depends on that.
-            let due = match waited.as_millis() {
-                0 => Duration::from_micros(100),
-                _ => (waited / 4).min(Duration::from_secs(8)),
-            };
-            assert!(length >= due, "{length:?} after {waited:?}");
-            longest = length;
-        }
-        assert_eq!(longest, Duration::from_millis(1 << 13));
-    }
-}
-
-#[test]
-fn a_reader_that_is_disturbed_does_not_wait_anew() {
+fn a_disturbed_reader_does_not_start_its_wait_again() {
     extern "C" fn nothing(_: i32) {}
     // SAFETY: the handler does nothing. No other test of this program uses the signal.
     unsafe {
@@ -57,7 +33,7 @@ fn a_reader_that_is_disturbed_does_not_wait_anew() {
 }
 
 fn read_again_while_disturbed(scope: Scope) {
-    let lock: &'static RawRwLock = Box::leak(Box::new(RawRwLock::with(Preference::Reader, scope)));
+    let lock = leaked(Preference::Reader, scope);
     assert!(lock.try_read().is_ok());
     // A turn of a second, whose owner waits for the reader.
     lock.word.fetch_or(State(0).with_turn(12).0, SeqCst);
@@ -70,10 +46,7 @@ fn read_again_while_disturbed(scope: Scope) {
     let tid = hears.recv().unwrap();
     let began = Instant::now();
     while !reader.is_finished() {
-        assert!(
-            began.elapsed() < Duration::from_secs(20),
-            "{scope:?}: {lock:?}"
-        );
+        assert!(began.elapsed() < Duration::from_secs(20), "{scope:?}: {lock:?}");
         // SAFETY: the signal has a handler. If the thread has ended, the call does not find it.
         unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, libc::SIGWINCH) };
         std::thread::sleep(Duration::from_millis(5));
@@ -86,37 +59,24 @@ fn read_again_while_disturbed(scope: Scope) {
 /// was not woken if another thread had the turn when that writer left. It kept sleeping for as long
 /// as the lock was then held upgradably, or for reading.
 #[test]
-fn readers_come_in_though_another_has_the_turn() {
-    let wants_claim = |lock: &RawRwLock| lock.read_upgradably(None);
+fn readers_enter_although_another_thread_has_the_turn() {
+    let reads_upgradably = |lock: &RawRwLock| lock.read_upgradably(None);
     let wants_to_write = |lock: &RawRwLock| lock.write(0, None);
     type Wants = fn(&RawRwLock) -> Result<(), RwLockError>;
     type Leaves = unsafe fn(&RawRwLock) -> Result<(), RwLockError>;
     let cases: [(&str, Wants, Leaves); 3] = [
-        ("unlock", wants_claim, RawRwLock::unlock),
+        ("unlock", reads_upgradably, RawRwLock::unlock),
         ("downgrade", wants_to_write, RawRwLock::downgrade_checked),
-        (
-            "downgrade to upgradable",
-            wants_to_write,
-            RawRwLock::downgrade_to_upgradable_checked,
-        ),
+        ("downgrade to upgradable", wants_to_write, RawRwLock::downgrade_to_upgradable_checked),
     ];
     for scope in [Scope::Private, Scope::Shared] {
         for (case, wants, leaves) in cases {
-            let lock: &'static RawRwLock =
-                Box::leak(Box::new(RawRwLock::with(Preference::Reader, scope)));
-            let until = |bits| {
-                let began = Instant::now();
-                while !lock.state().has(bits) {
-                    assert!(began.elapsed() < PATIENCE, "{scope:?}, {case}: {lock:?}");
-                    std::thread::yield_now();
-                }
-            };
+            let lock = leaked(Preference::Reader, scope);
             lock.write(0, None).unwrap();
-            let (says, hears) = channel();
-            std::thread::spawn(move || says.send(lock.read(0, None)));
-            until(word::READERS_WAIT);
+            let hears = start(lock, move |lock| lock.read(0, None));
+            until(lock, word::READERS_WAIT);
             std::thread::spawn(move || wants(lock));
-            until(word::TURN);
+            until(lock, word::TURN);
             // SAFETY: taken above.
             unsafe { leaves(lock) }.unwrap();
             let read = hears.recv_timeout(PATIENCE);
@@ -129,25 +89,16 @@ fn readers_come_in_though_another_has_the_turn() {
 /// right of a thread that may already read lost that right when its re-check timer first fired, and
 /// then waited while a writer waited.
 #[test]
-fn who_may_read_already_waits_only_while_somebody_writes() {
+fn a_recursive_reader_waits_only_while_a_writer_holds_the_lock() {
     for scope in [Scope::Private, Scope::Shared] {
         // In some rounds it sleeps already, and its timer has not fired yet.
         for round in 0..10 {
-            let lock: &'static RawRwLock =
-                Box::leak(Box::new(RawRwLock::with(Preference::Writer, scope)));
-            let until = |bits| {
-                let began = Instant::now();
-                while !lock.state().has(bits) {
-                    assert!(began.elapsed() < PATIENCE, "{scope:?}, {round}: {lock:?}");
-                    std::thread::yield_now();
-                }
-            };
+            let lock = leaked(Preference::Writer, scope);
             lock.write(0, None).unwrap();
             std::thread::spawn(move || lock.write(0, None));
-            until(word::WRITERS_WAIT);
-            let (says, hears) = channel();
-            std::thread::spawn(move || says.send(lock.read_recursive(0, None)));
-            until(word::READERS_WAIT);
+            until(lock, word::WRITERS_WAIT);
+            let hears = start(lock, move |lock| lock.read_recursive(0, None));
+            until(lock, word::READERS_WAIT);
             std::thread::sleep(Duration::from_micros(100 * round));
             // SAFETY: taken above.
             unsafe { lock.downgrade_to_upgradable_checked() }.unwrap();
@@ -170,29 +121,24 @@ fn readers_stay_out_while_a_waiting_writer_is_awake() {
     ];
     for (case, wants) in wants {
         for round in 0..20 {
-            let lock: &'static RawRwLock = Box::leak(Box::new(RawRwLock::with(
-                Preference::Writer,
-                Scope::Private,
-            )));
+            let lock = leaked(Preference::Writer, Scope::Private);
             assert!(lock.try_read().is_ok());
             let announces = match case {
                 "upgrades" => {
                     lock.read_upgradably(None).unwrap();
-                    word::CLAIM_WAITS
+                    word::UPGRADE_WAITS
                 }
                 _ => word::WRITERS_WAIT,
             };
             let writer = std::thread::spawn(move || wants(lock));
-            while !lock.state().has(announces) {
-                std::thread::yield_now();
-            }
+            until(lock, announces);
             // A reader whose timer fires too.
             let (says, hears) = channel();
             std::thread::spawn(move || {
                 lock.read(0, None).unwrap();
                 says.send(()).unwrap();
                 // SAFETY: taken above.
-                unsafe { lock_api::RawRwLock::unlock_shared(lock) };
+                unsafe { lock.unlock_shared() };
             });
             // Long enough for the first re-checks.
             let began = Instant::now();
@@ -201,17 +147,13 @@ fn readers_stay_out_while_a_waiting_writer_is_awake() {
                 let newcomer = state.admits_reader(Right::Newcomer);
                 let has_waited = state.admits_reader(Right::Waited);
                 assert!(!newcomer && !has_waited, "{case}, {round}: {lock:?}");
-                assert_eq!(
-                    hears.try_recv(),
-                    Err(TryRecvError::Empty),
-                    "{case}, {round}"
-                );
+                assert_eq!(hears.try_recv(), Err(TryRecvError::Empty), "{case}, {round}");
             }
             // SAFETY: taken above.
-            unsafe { lock_api::RawRwLock::unlock_shared(lock) };
+            unsafe { lock.unlock_shared() };
             writer.join().unwrap().unwrap();
             // SAFETY: the writer holds it, and has ended.
-            unsafe { lock_api::RawRwLock::unlock_exclusive(lock) };
+            unsafe { lock.unlock_exclusive() };
             hears.recv_timeout(PATIENCE).unwrap();
         }
     }
@@ -226,8 +168,7 @@ fn of_writers_in_the_kernel_the_one_that_has_waited_for_longest_is_first() {
     const ROUNDS: usize = 12;
     let mut firsts = 0;
     for round in 0..ROUNDS {
-        let lock: &'static RawRwLock =
-            Box::leak(Box::new(RawRwLock::with(Preference::Reader, Scope::Shared)));
+        let lock = leaked(Preference::Reader, Scope::Shared);
         assert!(lock.try_read().is_ok());
         let (says, hears) = channel();
         let write = |name: usize| {
@@ -236,7 +177,7 @@ fn of_writers_in_the_kernel_the_one_that_has_waited_for_longest_is_first() {
                 lock.write(0, None).unwrap();
                 says.send(name).unwrap();
                 // SAFETY: taken above.
-                unsafe { lock_api::RawRwLock::unlock_exclusive(lock) };
+                unsafe { lock.unlock_exclusive() };
             })
         };
         let until = |turn| {
@@ -256,7 +197,7 @@ fn of_writers_in_the_kernel_the_one_that_has_waited_for_longest_is_first() {
         // It sleeps again.
         std::thread::sleep(Duration::from_millis(10));
         // SAFETY: taken above.
-        unsafe { lock_api::RawRwLock::unlock_shared(lock) };
+        unsafe { lock.unlock_shared() };
         let first = hears.recv_timeout(PATIENCE).unwrap();
         firsts += usize::from(first == YOUNG);
         for writer in writers {
@@ -278,8 +219,7 @@ fn a_turn_in_the_kernel_whose_owner_is_gone_ends() {
     ];
     for preference in [Preference::Reader, Preference::Writer] {
         for (case, wants) in wants {
-            let lock: &'static RawRwLock =
-                Box::leak(Box::new(RawRwLock::with(preference, Scope::Shared)));
+            let lock = leaked(preference, Scope::Shared);
             // That thread had waited for 16 s. Under reader preference, readers wait for half as
             // long.
             let turn = match (case, preference) {
@@ -288,8 +228,7 @@ fn a_turn_in_the_kernel_whose_owner_is_gone_ends() {
             };
             let left = State(word::WRITERS_WAIT).with_turn(turn);
             lock.word.fetch_or(left.0, SeqCst);
-            let (says, hears) = channel();
-            std::thread::spawn(move || says.send(wants(lock)));
+            let hears = start(lock, wants);
             let done = hears.recv_timeout(Duration::from_secs(4));
             assert_eq!(done, Ok(Ok(())), "{preference:?}, {case}: {lock:?}");
         }
@@ -299,12 +238,10 @@ fn a_turn_in_the_kernel_whose_owner_is_gone_ends() {
 /// A reader that was let in comes late: the lock is free again, and kept for a writer.
 #[test]
 fn a_reader_does_not_take_a_free_lock_that_is_kept() {
-    let lock: &'static RawRwLock =
-        Box::leak(Box::new(RawRwLock::with(Preference::Reader, Scope::Shared)));
+    let lock = leaked(Preference::Reader, Scope::Shared);
     let kept = State(word::WRITERS_WAIT).with_turn(8);
     lock.word.fetch_or(kept.0, SeqCst);
-    let (says, hears) = channel();
-    std::thread::spawn(move || says.send(lock.wait_shared_in_kernel(Right::Holder, 0, None)));
+    let hears = start(lock, move |lock| lock.wait_shared_in_kernel(Right::Holder, 0, None));
     assert_eq!(hears.recv_timeout(PATIENCE), Ok(Ok(())), "{lock:?}");
     // The reader slept until its timer fired, which ended the turn.
     assert_eq!(lock.state().turn(), 0, "{lock:?}");
@@ -316,14 +253,13 @@ fn a_write_that_times_out_wakes_one_other() {
     const WRITERS: usize = 8;
     // So many that the switches caused by timers, about ten per writer, do not matter.
     const TIMED_OUT: usize = 100;
-    let lock: &'static RawRwLock =
-        Box::leak(Box::new(RawRwLock::with(Preference::Reader, Scope::Shared)));
+    let lock = leaked(Preference::Reader, Scope::Shared);
     assert!(lock.try_read().is_ok());
     let writers = [(); WRITERS].map(|()| {
         std::thread::spawn(move || {
             lock.write(0, None).unwrap();
             // SAFETY: taken above.
-            unsafe { lock_api::RawRwLock::unlock_exclusive(lock) };
+            unsafe { lock.unlock_exclusive() };
             // SAFETY: all zeros are a valid value of this C struct.
             let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
             // SAFETY: the struct lives for the whole call.
@@ -342,7 +278,7 @@ fn a_write_that_times_out_wakes_one_other() {
         assert_eq!(lock.write(0, Some(&deadline)), Err(RwLockError::TimedOut));
     }
     // SAFETY: taken above.
-    unsafe { lock_api::RawRwLock::unlock_shared(lock) };
+    unsafe { lock.unlock_shared() };
     let switches: usize = writers.into_iter().map(|w| w.join().unwrap()).sum();
     // Each call that times out wakes one writer. Each writer's timer fires a few times too.
     assert!(

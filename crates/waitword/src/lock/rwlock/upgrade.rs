@@ -14,8 +14,10 @@
 //! No other thread writes in between. Once a thread may write, what it has read under the
 //! upgradable lock is unchanged.
 
-use super::word::{CLAIMED, Release, WRITER};
-use super::{RawRwLock, RwLockError};
+use super::uncontended::held_by;
+use super::word::{Release, Right, UPGRADABLE, WRITER};
+use super::{RawRwLock, RwLockError, Wish};
+use crate::atomic::Ordering::{Acquire, Relaxed, Release as Releasing};
 use crate::sys::clock::Deadline;
 
 impl RawRwLock {
@@ -47,7 +49,7 @@ impl RawRwLock {
     /// If any thread holds the upgradable lock, the caller does.
     #[inline]
     pub unsafe fn unlock_upgradable_checked(&self) -> Result<(), RwLockError> {
-        self.must_have(CLAIMED)?;
+        self.must_have(UPGRADABLE)?;
         self.release_upgradable();
         Ok(())
     }
@@ -68,7 +70,7 @@ impl RawRwLock {
         caller: u32,
         deadline: Option<&Deadline>,
     ) -> Result<(), RwLockError> {
-        self.must_have(CLAIMED)?;
+        self.must_have(UPGRADABLE)?;
         self.become_writer(caller, deadline)
     }
 
@@ -82,8 +84,8 @@ impl RawRwLock {
     /// If any thread holds the upgradable lock, the caller does.
     #[inline]
     pub unsafe fn try_upgrade_checked(&self, caller: u32) -> Result<(), RwLockError> {
-        self.must_have(CLAIMED)?;
-        or_busy(self.try_take_over(caller))
+        self.must_have(UPGRADABLE)?;
+        or_busy(self.try_become_writer(caller))
     }
 
     /// Downgrades from writing to reading. Readers can enter.
@@ -110,7 +112,7 @@ impl RawRwLock {
     #[inline]
     pub unsafe fn downgrade_to_upgradable_checked(&self) -> Result<(), RwLockError> {
         self.must_have(WRITER)?;
-        self.release_exclusive_to(Release::WriterToClaim);
+        self.release_exclusive_to(Release::WriterToUpgradable);
         Ok(())
     }
 
@@ -124,19 +126,89 @@ impl RawRwLock {
     /// If any thread holds the upgradable lock, the caller does.
     #[inline]
     pub unsafe fn downgrade_upgradable_checked(&self) -> Result<(), RwLockError> {
-        self.must_have(CLAIMED)?;
-        self.release_claim(Release::ClaimToReader);
+        self.must_have(UPGRADABLE)?;
+        self.release_upgradable_to(Release::UpgradableToReader);
         Ok(())
+    }
+
+    /// Acquires the upgradable lock. Returns whether it has.
+    #[inline]
+    pub(super) fn enter_upgradable(&self) -> bool {
+        self.take_unlocked(UPGRADABLE) || self.enter_upgradable_contended()
+    }
+
+    #[inline(never)]
+    fn enter_upgradable_contended(&self) -> bool {
+        loop {
+            let state = self.state();
+            if !state.admits_upgradable(Right::Newcomer) {
+                return false;
+            }
+            if self.replace(state, state.with(UPGRADABLE), Acquire) {
+                return true;
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn acquire_upgradable(
+        &self,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), RwLockError> {
+        if self.enter_upgradable() {
+            Ok(())
+        } else if self.state().is_shared() {
+            self.wait_exclusive_in_kernel(Wish::ReadUpgradably, deadline)
+        } else {
+            self.wait_exclusive(Wish::ReadUpgradably, deadline)
+        }
+    }
+
+    /// Goes from `UPGRADABLE` to `WRITER`. After an error the caller still holds `UPGRADABLE`.
+    #[inline]
+    pub(super) fn become_writer(
+        &self,
+        owner: u32,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), RwLockError> {
+        let alone = self.word.compare_exchange(UPGRADABLE, held_by(owner), Acquire, Relaxed);
+        if alone.is_ok() {
+            Ok(())
+        } else if self.state().is_shared() {
+            self.wait_upgrade_in_kernel(owner, deadline)
+        } else {
+            self.wait_upgrade(owner, deadline)
+        }
+    }
+
+    /// Gives back the upgradable lock.
+    #[inline]
+    pub(super) fn release_upgradable(&self) {
+        if !self.give_back_alone(UPGRADABLE) {
+            self.release_upgradable_to(Release::Upgradable);
+        }
+    }
+
+    /// Gives up `UPGRADABLE`, or downgrades it to a reader's hold.
+    pub(super) fn release_upgradable_to(&self, release: Release) {
+        loop {
+            let state = self.state();
+            debug_assert!(state.has(UPGRADABLE), "released an upgradable lock that is not held");
+            let after = state.after(release);
+            if after.must_serve(release) {
+                return self.hand_off(state, release);
+            }
+            // Release: what an upgradable reader did comes before the next write.
+            if self.replace(state, after, Releasing) {
+                return;
+            }
+        }
     }
 
     /// Checks that the lock is held in this mode, by any thread.
     #[inline]
     fn must_have(&self, held: u64) -> Result<(), RwLockError> {
-        if self.state().has(held) {
-            Ok(())
-        } else {
-            Err(RwLockError::NotLocked)
-        }
+        if self.state().has(held) { Ok(()) } else { Err(RwLockError::NotLocked) }
     }
 }
 

@@ -4,7 +4,7 @@
 //! ```text
 //!   63            32 31  26 25 19 18 17   14 13  10 9 8 7 6 5 4 3 2 1 0
 //!   ┌───────────────┬──────┬─────┬──┬───────┬──────┬─┬─┬─┬─┬─┬─┬─┬─┬─┬─┐
-//!   │ readers, or   │OTHER │READ-│T'│COLLI- │ TURN │S│P│s│F│w│W│R│c│C│X│
+//!   │ readers, or   │OTHER │READ-│T'│COLLI- │ TURN │S│P│s│B│w│W│R│u│U│X│
 //!   │ writer's owner│WAKES │ERS' │  │SIONS  │      │ │ │ │ │ │ │ │ │ │ │
 //!   └───────────────┴──────┴─────┴──┴───────┴──────┴─┴─┴─┴─┴─┴─┴─┴─┴─┴─┘
 //! ```
@@ -12,13 +12,13 @@
 //! | bits | name | meaning |
 //! |------|------|---------|
 //! | 32–63 | readers | number of readers in the word; under `WRITER`, the owner if it is known |
-//! | 0 X | `WRITER` | locked for writing; excludes readers, `CLAIMED` and `SLOTS` |
-//! | 1 C | `CLAIMED` | one thread has the exclusive right to become the writer (1) |
-//! | 2 c | `CLAIM_WAITS` | that thread waits for the readers to leave; the last one wakes it |
+//! | 0 X | `WRITER` | locked for writing; excludes readers, `UPGRADABLE` and `SLOTS` |
+//! | 1 U | `UPGRADABLE` | one thread has the exclusive right to become the writer (1) |
+//! | 2 u | `UPGRADE_WAITS` | that thread waits for the readers to leave; the last one wakes it |
 //! | 3 R | `READERS_WAIT` | readers are queued |
 //! | 4 W | `WRITERS_WAIT` | writers, or threads that want the upgradable lock, are queued |
 //! | 5 w | `WOKEN` | one of those is awake already: do not wake another (2) |
-//! | 6 F | `FAST` | the lock is biased: readers may hold it through a slot |
+//! | 6 B | `BIASED` | the lock is biased: readers may hold it through a slot |
 //! | 7 s | `SLOTS` | a slot may hold this lock (3) |
 //! | 8 P | `PREFER_WRITER` | writer preference; 0 is reader preference |
 //! | 9 S | `SHARED` | process-shared; 0 is private |
@@ -33,8 +33,8 @@
 //! 1. It either holds the upgradable lock, or is a writer that revokes the reader bias.
 //! 2. Private only. Set when such a waiter is woken, or, under writer preference, when its re-check
 //!    timer fires. Cleared when that waiter looks at the word.
-//! 3. Set together with `FAST`. Stays set until the `CLAIMED` holder has seen that all slots are
-//!    empty. Both bits are used by private locks only.
+//! 3. Set together with `BIASED`. Stays set until the `UPGRADABLE` holder has seen that all slots
+//!    are empty. Both bits are used by private locks only.
 //! 4. The value encodes how long that thread has waited.
 //! 5. A reader collides if another CPU changes the word between the reader's load and its
 //!    compare-and-swap.
@@ -43,6 +43,29 @@
 //!    bit and wakes that waiter, adds one. The counts wrap.
 //! 8. The number identifies the slots that belong to this lock.
 //! 9. The full count has been reported to `bias.rs`.
+//!
+//! # Which thread changes them
+//!
+//! * readers: set by a reader that enters, or a release that hands the lock to queued readers.
+//!   Cleared by each of them when it leaves.
+//! * `WRITER`: set by a writer that enters, or a release that hands it the lock. Cleared by the
+//!   writer.
+//! * `UPGRADABLE`: set by a thread that takes the upgradable lock, a release that hands it on, a
+//!   writer that begins to revoke the bias, or a release that makes it begin. Cleared by its
+//!   holder.
+//! * `UPGRADE_WAITS`: set by the `UPGRADABLE` holder, before it waits. Cleared by the release that
+//!   wakes it, or by itself.
+//! * `READERS_WAIT`, `WRITERS_WAIT`: set by a waiter that queues (10). Cleared by a release, or a
+//!   waiter that gives up, that leaves none queued (10).
+//! * `TURN`: set by a waiter, when it queues again after its re-check timer. Cleared by the waiter
+//!   that had it, once it has the lock or gives up.
+//! * `BIASED`: set by a reader whose collision was one too many (`read.rs`). Cleared by the thread
+//!   that begins to revoke the bias.
+//! * `SLOTS`, `BIAS`: set by the same reader, with `BIASED`. Cleared by the `UPGRADABLE` holder,
+//!   once all slots are empty.
+//! * `COLLISIONS`, `REPORTED`: set by a reader that collides. Cleared by the next writer.
+//!
+//! 10. Private: under the bucket lock, in one step with the change of the queue.
 //!
 //! All zeros is an unlocked private lock with reader preference. A process-shared waiter sleeps on
 //! the low half. Every release that a thread may sleep for changes the low half, and it stays
@@ -53,12 +76,12 @@
 pub(super) struct State(pub(super) u64);
 
 pub(super) const WRITER: u64 = 1 << 0;
-pub(super) const CLAIMED: u64 = 1 << 1;
-pub(super) const CLAIM_WAITS: u64 = 1 << 2;
+pub(super) const UPGRADABLE: u64 = 1 << 1;
+pub(super) const UPGRADE_WAITS: u64 = 1 << 2;
 pub(super) const READERS_WAIT: u64 = 1 << 3;
 pub(super) const WRITERS_WAIT: u64 = 1 << 4;
 pub(super) const WOKEN: u64 = 1 << 5;
-pub(super) const FAST: u64 = 1 << 6;
+pub(super) const BIASED: u64 = 1 << 6;
 pub(super) const SLOTS: u64 = 1 << 7;
 pub(super) const PREFER_WRITER: u64 = 1 << 8;
 pub(super) const SHARED: u64 = 1 << 9;
@@ -83,7 +106,7 @@ pub(super) const LAST_BIAS: u32 = (BIAS >> BIAS_SHIFT) as u32;
 pub(super) const READER: u64 = 1 << 32;
 /// The maximum number of readers. One more is refused.
 pub(super) const MOST_READERS: u64 = i32::MAX as u64;
-const LOW_HALF: u64 = READER - 1;
+pub(super) const LOW_HALF: u64 = READER - 1;
 
 /// On what grounds a thread tries to enter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -101,10 +124,10 @@ pub(super) enum Right {
 pub(super) enum Release {
     Reader,
     Writer,
-    Claim,
+    Upgradable,
     WriterToReader,
-    WriterToClaim,
-    ClaimToReader,
+    WriterToUpgradable,
+    UpgradableToReader,
     /// Nothing. The caller only lets in waiters that no longer need to wait.
     Nothing,
 }
@@ -152,11 +175,7 @@ impl State {
     /// Sets or clears `bits`.
     #[inline]
     pub(super) fn having(self, bits: u64, set: bool) -> Self {
-        if set {
-            self.with(bits)
-        } else {
-            self.without(bits)
-        }
+        if set { self.with(bits) } else { self.without(bits) }
     }
 
     /// The number of readers in the word. Readers in slots are not counted.
@@ -168,11 +187,7 @@ impl State {
     /// The writer's owner number, or 0 if there is no writer or it gave none.
     #[inline]
     pub(super) fn owner(self) -> u32 {
-        if self.has(WRITER) {
-            (self.0 >> 32) as u32
-        } else {
-            0
-        }
+        if self.has(WRITER) { (self.0 >> 32) as u32 } else { 0 }
     }
 
     #[inline]
@@ -194,7 +209,7 @@ impl State {
     /// slots.
     #[inline]
     pub(super) fn is_free(self) -> bool {
-        !self.has(WRITER | CLAIMED) && self.readers() == 0
+        !self.has(WRITER | UPGRADABLE) && self.readers() == 0
     }
 
     /// Whether a reader may enter.
@@ -207,7 +222,7 @@ impl State {
         if self.has(WRITER) {
             return false;
         }
-        let writers_wait = self.prefers_writers() && self.has(WRITERS_WAIT | WOKEN | CLAIM_WAITS);
+        let writers_wait = self.prefers_writers() && self.has(WRITERS_WAIT | WOKEN | UPGRADE_WAITS);
         match right {
             Right::Newcomer => !writers_wait && !self.has(TURN),
             Right::Waited => !writers_wait,
@@ -220,11 +235,11 @@ impl State {
     /// may wait.
     #[inline]
     pub(super) fn admits_reader_at_once(self) -> bool {
-        const WAITERS: u64 = READERS_WAIT | WRITERS_WAIT | WOKEN | CLAIM_WAITS;
+        const WAITERS: u64 = READERS_WAIT | WRITERS_WAIT | WOKEN | UPGRADE_WAITS;
         const COUNTED: u64 = COLLISIONS | REPORTED;
         // Half of the maximum number of readers, so there is room for one more.
         const READERS: u64 = (MOST_READERS / 2) * READER;
-        if self.has(!(READERS | COUNTED | CLAIMED | WAITERS | PREFER_WRITER)) {
+        if self.has(!(READERS | COUNTED | UPGRADABLE | WAITERS | PREFER_WRITER)) {
             return false;
         }
         !(self.has(PREFER_WRITER) && self.has(WAITERS))
@@ -237,9 +252,7 @@ impl State {
     pub(super) fn lets_reader_leave(self) -> bool {
         !self.has(SLOTS | SHARED)
             && self.readers() != 0
-            && !self
-                .after(Release::Reader)
-                .calls_for_others(Release::Reader)
+            && !self.after(Release::Reader).must_serve(Release::Reader)
     }
 
     /// Whether a writer may enter, going by the word. It must still check the slots.
@@ -250,21 +263,21 @@ impl State {
 
     /// Whether a thread that wants the upgradable lock may have it.
     #[inline]
-    pub(super) fn admits_claimant(self, right: Right) -> bool {
-        !self.has(CLAIMED) && self.admits_reader(right)
+    pub(super) fn admits_upgradable(self, right: Right) -> bool {
+        !self.has(UPGRADABLE) && self.admits_reader(right)
     }
 
     /// Whether the lock may become biased: no thread waits, and no thread revokes a bias.
     #[inline]
-    pub(super) fn may_become_fast(self) -> bool {
+    pub(super) fn may_become_biased(self) -> bool {
         const AGAINST: u64 = WRITER
-            | CLAIMED
-            | CLAIM_WAITS
+            | UPGRADABLE
+            | UPGRADE_WAITS
             | READERS_WAIT
             | WRITERS_WAIT
             | WOKEN
             | TURN
-            | FAST
+            | BIASED
             | SHARED;
         !self.has(AGAINST)
     }
@@ -273,19 +286,15 @@ impl State {
     #[inline]
     pub(super) fn biased(self, number: u32) -> Self {
         let number = u64::from(number) << BIAS_SHIFT;
-        let state = if self.has(SLOTS) {
-            self
-        } else {
-            self.without(BIAS).with(number)
-        };
-        state.without(COLLISIONS | REPORTED).with(FAST | SLOTS)
+        let state = if self.has(SLOTS) { self } else { self.without(BIAS).with(number) };
+        state.without(COLLISIONS | REPORTED).with(BIASED | SLOTS)
     }
 
     /// Whether readers may still hold the lock through slots of the bias in `earlier`, which had
     /// one.
     #[inline]
     pub(super) fn is_still_biased_as(self, earlier: State) -> bool {
-        (self.0 ^ earlier.0) & (FAST | BIAS) == 0
+        (self.0 ^ earlier.0) & (BIASED | BIAS) == 0
     }
 
     #[inline]
@@ -305,13 +314,12 @@ impl State {
     /// the reads, the reads do not pay for what a bias costs.
     #[inline]
     pub(super) fn with_writer(self, owner: u32) -> Self {
-        debug_assert!(self.readers() == 0 && !self.has(FAST | SLOTS));
+        debug_assert!(self.readers() == 0 && !self.has(BIASED | SLOTS));
         let counted = match self.is_shared() {
             true => COLLISIONS,
             false => COLLISIONS | REPORTED,
         };
-        self.without(CLAIMED | CLAIM_WAITS | counted)
-            .with(WRITER | u64::from(owner) << 32)
+        self.without(UPGRADABLE | UPGRADE_WAITS | counted).with(WRITER | u64::from(owner) << 32)
     }
 
     /// The word without what `release` gives up.
@@ -322,23 +330,23 @@ impl State {
             Release::Reader => State(self.0.wrapping_sub(READER)),
             Release::Writer => without_writer,
             Release::WriterToReader => without_writer.with_readers(1),
-            Release::WriterToClaim => without_writer.with(CLAIMED),
-            Release::Claim => self.without(CLAIMED | CLAIM_WAITS),
-            Release::ClaimToReader => self.without(CLAIMED | CLAIM_WAITS).with_readers(1),
+            Release::WriterToUpgradable => without_writer.with(UPGRADABLE),
+            Release::Upgradable => self.without(UPGRADABLE | UPGRADE_WAITS),
+            Release::UpgradableToReader => self.without(UPGRADABLE | UPGRADE_WAITS).with_readers(1),
             Release::Nothing => self,
         }
     }
 
     /// Whether `release`, which leaves this word, must look at the waiters.
     #[inline]
-    pub(super) fn calls_for_others(self, release: Release) -> bool {
-        const ANYBODY: u64 = CLAIM_WAITS | READERS_WAIT | WRITERS_WAIT | TURN;
-        if !self.has(ANYBODY) || release == Release::Reader && self.readers() != 0 {
+    pub(super) fn must_serve(self, release: Release) -> bool {
+        const WAITING: u64 = UPGRADE_WAITS | READERS_WAIT | WRITERS_WAIT | TURN;
+        if !self.has(WAITING) || release == Release::Reader && self.readers() != 0 {
             return false;
         }
         // A thread that is already awake will take care of the rest.
-        let only_writers = !self.has(ANYBODY & !WRITERS_WAIT);
-        !(only_writers && (self.has(WOKEN) || release == Release::Reader && self.has(CLAIMED)))
+        let only_writers = !self.has(WAITING & !WRITERS_WAIT);
+        !(only_writers && (self.has(WOKEN) || release == Release::Reader && self.has(UPGRADABLE)))
     }
 
     /// How long the thread that has the turn has waited: 0 if no thread has it, then one more each
@@ -374,12 +382,12 @@ impl core::fmt::Debug for State {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         const NAMES: [(u64, &str); 11] = [
             (WRITER, "WRITER"),
-            (CLAIMED, "CLAIMED"),
-            (CLAIM_WAITS, "CLAIM_WAITS"),
+            (UPGRADABLE, "UPGRADABLE"),
+            (UPGRADE_WAITS, "UPGRADE_WAITS"),
             (READERS_WAIT, "READERS_WAIT"),
             (WRITERS_WAIT, "WRITERS_WAIT"),
             (WOKEN, "WOKEN"),
-            (FAST, "FAST"),
+            (BIASED, "BIASED"),
             (SLOTS, "SLOTS"),
             (PREFER_WRITER, "PREFER_WRITER"),
             (SHARED, "SHARED"),
@@ -399,32 +407,5 @@ impl core::fmt::Debug for State {
             (true, false) => f.write_str(" REPORTED"),
             (false, _) => Ok(()),
         }
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wakes_are_counted_beside_everything_else_and_wrap() {
-        for (bit, field, other) in [
-            (READERS_WAIT, READERS_WAKES, OTHER_WAKES),
-            (WRITERS_WAIT, OTHER_WAKES, READERS_WAKES),
-        ] {
-            let first = State(!other);
-            let mut state = first;
-            for _ in 0..1 << field.count_ones() {
-                let next = state.waking(bit);
-                assert_ne!(next.low_half(), state.low_half());
-                assert_eq!(next.0 | field, !(other | bit), "{next:?}");
-                assert_eq!(next.has_let_readers_in_since(state), bit == READERS_WAIT);
-                state = next;
-            }
-            assert_eq!(state, first.without(bit));
-        }
-        let wakes = READERS_WAKES | OTHER_WAKES;
-        assert_eq!(wakes | READERS_TURN, LOW_HALF & !(READERS_TURN - 1));
-        assert_eq!(wakes & READERS_TURN, 0);
     }
 }

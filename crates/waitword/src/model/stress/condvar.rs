@@ -1,7 +1,7 @@
 //! A condvar with four waiters, one waiter with a deadline, two signallers and one broadcaster; and
 //! one with an interrupter.
 
-use super::super::condvar::{Store, spawn};
+use super::super::condvar::Store;
 use super::super::interrupt;
 use super::super::mutex::{SUCCESSOR, Time};
 use super::*;
@@ -10,10 +10,16 @@ use crate::sys::sched::set_priority;
 use crate::{PosixFlavour, Scope};
 
 /// Adds tokens and signals as many waiters, with the mutex held or after the unlock.
-fn put(store: &Store, tokens: u32, broadcast: bool) {
+fn put(store: &Store, time: Time, tokens: u32, broadcast: bool) {
     let tell = || match broadcast {
-        true => drop(store.condvar.notify_all()),
-        false => (0..tokens).for_each(|_| drop(store.condvar.notify_one())),
+        true => {
+            // The last signal has ended the batches.
+            if matches!(time, Time::ForExtras) {
+                store.mutex.let_many_be_woken();
+            }
+            store.condvar.notify_all();
+        }
+        false => (0..tokens).for_each(|_| _ = store.condvar.notify_one()),
     };
     store.mutex.lock();
     store.set(store.tokens() + tokens);
@@ -28,12 +34,12 @@ fn put(store: &Store, tokens: u32, broadcast: bool) {
 }
 
 /// No thread sleeps while there is a token, and no signal is spent on a waiter that gives up.
-fn nobody_sleeps_beside_a_token(flavour: PosixFlavour, times: &'static [Time]) {
-    nobody_sleeps_in(flavour, times, Scope::Private, Scope::Private, &[0]);
+fn no_thread_sleeps_beside_a_token(flavour: PosixFlavour, times: &'static [Time]) {
+    no_thread_sleeps_in(flavour, times, Scope::Private, Scope::Private, &[0]);
 }
 
 /// `priorities`: a waiter uses one of these for each wait.
-fn nobody_sleeps_in(
+fn no_thread_sleeps_in(
     flavour: PosixFlavour,
     times: &'static [Time],
     mutex: Scope,
@@ -43,7 +49,8 @@ fn nobody_sleeps_in(
     const TAKERS: u32 = 4;
     const TAKES: u32 = 2;
     stress(move || {
-        let store = Store::with_scopes(flavour, one_of(times), mutex, condvar);
+        let time = one_of(times);
+        let store = Store::with_scopes(flavour, time, mutex, condvar);
         let takers = [(); TAKERS as usize].map(|()| {
             spawn(&store, |store| {
                 (0..TAKES).for_each(|_| {
@@ -57,48 +64,50 @@ fn nobody_sleeps_in(
             found.sum::<u32>()
         });
         let signallers = [(); 2].map(|()| {
-            spawn(&store, |store| {
-                put(store, 1, false);
-                put(store, 2, false);
+            spawn(&store, move |store| {
+                put(store, time, 1, false);
+                put(store, time, 2, false);
             })
         });
-        put(&store, TAKERS * TAKES - 6, true);
+        put(&store, time, TAKERS * TAKES - 6, true);
         join(signallers);
         let taken = join([hasty])[0];
-        put(&store, taken, dice(2) == 0);
+        put(&store, time, taken, dice(2) == 0);
         join(takers);
         store.over(0);
     });
 }
 
 #[test]
-fn with_a_successor_nobody_sleeps_beside_a_token() {
-    nobody_sleeps_beside_a_token(SUCCESSOR, &[Time::Stands, Time::Passes]);
+fn with_a_successor_no_thread_sleeps_beside_a_token() {
+    no_thread_sleeps_beside_a_token(SUCCESSOR, &[Time::Stands, Time::Passes]);
 }
 
 #[test]
-fn with_a_late_successor_and_extras_nobody_sleeps_beside_a_token() {
+fn with_a_late_successor_and_extras_no_thread_sleeps_beside_a_token() {
     const TIMES: &[Time] = &[
         Time::Passes,
         Time::PassesOnOneCpu,
+        Time::PassesOnOneCpuSlowly,
         Time::ForExtras,
         Time::SuccessorsNap,
+        Time::SuccessorsAreLate,
     ];
-    nobody_sleeps_beside_a_token(SUCCESSOR, TIMES);
+    no_thread_sleeps_beside_a_token(SUCCESSOR, TIMES);
 }
 
 #[test]
-fn with_wait_wake_nobody_sleeps_beside_a_token() {
-    nobody_sleeps_beside_a_token(PosixFlavour::WaitWake, &[Time::Stands]);
+fn with_wait_wake_no_thread_sleeps_beside_a_token() {
+    no_thread_sleeps_beside_a_token(PosixFlavour::WaitWake, &[Time::Stands]);
 }
 
 #[test]
-fn between_processes_nobody_sleeps_beside_a_token() {
+fn between_processes_no_thread_sleeps_beside_a_token() {
     for flavour in [SUCCESSOR, PosixFlavour::WaitWake] {
         const TIMES: &[Time] = &[Time::Stands, Time::Passes];
-        nobody_sleeps_in(flavour, TIMES, Scope::Shared, Scope::Shared, &[0]);
+        no_thread_sleeps_in(flavour, TIMES, Scope::Shared, Scope::Shared, &[0]);
         // A signaller may be in another process; all waiters are in this one.
-        nobody_sleeps_in(flavour, TIMES, Scope::Private, Scope::Shared, &[0]);
+        no_thread_sleeps_in(flavour, TIMES, Scope::Private, Scope::Shared, &[0]);
     }
 }
 
@@ -107,13 +116,13 @@ fn no_real_time_thread_sleeps_beside_a_token() {
     const TIMES: &[Time] = &[Time::Stands, Time::Passes, Time::ForExtras];
     for flavour in [SUCCESSOR, PosixFlavour::WaitWake] {
         let (mutex, condvar) = (Scope::Private, Scope::Private);
-        nobody_sleeps_in(flavour, TIMES, mutex, condvar, &[0, 0, 1, 2]);
+        no_thread_sleeps_in(flavour, TIMES, mutex, condvar, &[0, 0, 1, 2]);
     }
 }
 
 /// As above, with two waiters that are interrupted and three that are not.
 #[test]
-fn no_signal_is_spent_on_who_is_interrupted() {
+fn no_signal_is_spent_on_an_interrupted_waiter() {
     for flavour in [SUCCESSOR, PosixFlavour::WaitWake] {
         stress(move || {
             let store = interrupt::Store::new(flavour);

@@ -14,10 +14,7 @@ struct Street {
 
 impl Street {
     fn new() -> Arc<Self> {
-        Arc::new(Self {
-            waiter_table: waiter_table(),
-            words: core::array::from_fn(TestWord::new),
-        })
+        Arc::new(Self { waiter_table: waiter_table(), words: core::array::from_fn(TestWord::new) })
     }
 
     /// One of the first `among` words.
@@ -46,22 +43,14 @@ impl Street {
             1 => {
                 let counts = (1 + dice(2), dice(3));
                 let change = || dice(2) == 0;
-                private::wake_op(
-                    &self.waiter_table,
-                    one.key,
-                    counts.0,
-                    other.key,
-                    counts.1,
-                    change,
-                    |of_one, of_other| of_one + of_other,
-                )
+                let words = [(one.key, counts.0), (other.key, counts.1)];
+                let sum = |of_one, of_other| of_one + of_other;
+                private::wake_op(&self.waiter_table, words, change, sum)
             }
             _ => {
                 let (woken, moved) = (dice(2), 1 + dice(3));
                 let result =
-                    private::requeue(&self.waiter_table, one.key, other.key, woken, moved, || {
-                        true
-                    });
+                    private::requeue(&self.waiter_table, one.key, other.key, woken, moved, || true);
                 // It wakes first, and reports the sum of both.
                 result.unwrap().min(woken)
             }
@@ -86,7 +75,7 @@ impl Street {
 
 /// However waiters are woken, moved and moved again, or give up: as many waits return as the wakes
 /// have counted, and all return.
-fn everybody_is_found(among: usize, growers: usize) {
+fn every_waiter_is_found(among: usize, growers: usize) {
     stress(move || {
         let street = Street::new();
         let waiters = [(); 4].map(|()| Street::spawn(&street, move |street| street.wait(among)));
@@ -108,23 +97,23 @@ fn everybody_is_found(among: usize, growers: usize) {
 }
 
 #[test]
-fn everybody_is_found_on_two_words() {
-    everybody_is_found(2, 0);
+fn every_waiter_is_found_on_two_words() {
+    every_waiter_is_found(2, 0);
 }
 
 #[test]
-fn everybody_is_found_on_five_words() {
-    everybody_is_found(WORDS, 0);
+fn every_waiter_is_found_on_five_words() {
+    every_waiter_is_found(WORDS, 0);
 }
 
 #[test]
-fn everybody_is_found_while_the_table_grows_twice() {
-    everybody_is_found(3, 2);
+fn every_waiter_is_found_while_the_table_grows_twice() {
+    every_waiter_is_found(3, 2);
 }
 
 /// Takers wait while a heap is empty: five take, two put, and the table grows at the same time.
 #[test]
-fn nobody_sleeps_beside_a_token() {
+fn no_taker_sleeps_beside_a_token() {
     const TAKES: u32 = 2;
     stress(|| {
         let street = Street::new();

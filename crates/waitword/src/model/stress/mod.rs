@@ -37,8 +37,3 @@ fn dice(sides: usize) -> usize {
 fn one_of<T: Copy>(choices: &[T]) -> T {
     choices[dice(choices.len())]
 }
-
-fn join<R: 'static>(threads: impl IntoIterator<Item = thread::JoinHandle<R>>) -> Vec<R> {
-    let results = threads.into_iter().map(|thread| thread.join().unwrap());
-    results.collect()
-}

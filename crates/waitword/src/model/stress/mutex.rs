@@ -1,6 +1,6 @@
 //! A mutex of each flavour with six threads, some of them with deadlines.
 
-use super::super::mutex::{FLAVOURS, Guarded, SUCCESSOR, Time, spawn};
+use super::super::mutex::{FLAVOURS, Guarded, SUCCESSOR, Time};
 use super::*;
 use crate::sys::sched::set_priority;
 use crate::{PosixFlavour, Scope};
@@ -41,11 +41,7 @@ fn six_take_turns_of_each_flavour() {
 
 #[test]
 fn six_impatient_threads_take_turns() {
-    six_take_turns(
-        SUCCESSOR,
-        &[Time::Passes, Time::PassesOnOneCpu],
-        Scope::Private,
-    );
+    six_take_turns(SUCCESSOR, &[Time::Passes, Time::PassesOnOneCpu], Scope::Private);
 }
 
 /// As `turns`, each as a thread of another priority. Turns with a deadline have the ordinary

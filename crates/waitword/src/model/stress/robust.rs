@@ -1,8 +1,7 @@
 //! A robust mutex with six threads, some of which die at a random step.
 
-use super::super::robust::{Play, join, spawn};
-use super::one_of;
-use super::stress;
+use super::super::robust::Play;
+use super::*;
 use crate::lock::robust::step::Step;
 
 #[test]

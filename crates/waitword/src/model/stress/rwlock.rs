@@ -1,8 +1,9 @@
 //! A reader/writer lock of each preference and scope, with four readers, two writers, and one
 //! thread that upgrades.
 
-use super::super::rwlock::{ALARMS_RING, Guarded, KINDS, passed, start, upgrade};
+use super::super::rwlock::{Guarded, KINDS, reader, upgrade, writer};
 use super::*;
+use crate::lock::let_timers_fire;
 use crate::park::spin::let_others_be_busy;
 use crate::{Preference, Scope};
 use std::sync::atomic::AtomicUsize as Count;
@@ -16,7 +17,7 @@ struct Scene {
 impl Scene {
     fn start(&self, work: impl Fn(&Guarded) -> usize + Send + 'static) -> thread::JoinHandle<()> {
         let writes = self.writes.clone();
-        start(&self.guarded, move |guarded| {
+        spawn(&self.guarded, move |guarded| {
             for _ in 0..2 {
                 writes.fetch_add(work(guarded), Ordering::Relaxed);
             }
@@ -33,7 +34,7 @@ fn read(guarded: &Guarded) -> usize {
         }
         0 => {}
         1 => {
-            guarded.lock.read(0, None).unwrap();
+            guarded.lock_shared();
             guarded.lock.read_recursive(0, None).unwrap();
             guarded.look();
             guarded.unlock();
@@ -53,7 +54,7 @@ fn write(guarded: &Guarded) -> usize {
             guarded.unlock();
         }
         2 => {
-            guarded.lock.write(0, None).unwrap();
+            guarded.lock_exclusive();
             guarded.change();
             guarded.lock.become_reader();
             guarded.look();
@@ -64,15 +65,15 @@ fn write(guarded: &Guarded) -> usize {
     1
 }
 
-fn claim(guarded: &Guarded) -> usize {
+fn read_upgradably(guarded: &Guarded) -> usize {
     if dice(2) == 0 {
         upgrade(guarded);
         return 1;
     }
-    assert!(guarded.lock.claim());
-    if guarded.lock.upgrade_claim(Some(&passed())).is_err() {
+    assert!(guarded.lock.read_upgradably_of_model());
+    if guarded.lock.upgrade_of_model(Some(&passed())).is_err() {
         guarded.look();
-        guarded.unlock_claim();
+        guarded.unlock_upgradable();
         return 0;
     }
     guarded.change();
@@ -80,8 +81,8 @@ fn claim(guarded: &Guarded) -> usize {
     1
 }
 
-fn seven_share_it(preference: Preference, scope: Scope, fast: bool, alarms: bool) {
-    seven_share_it_beside(false, preference, scope, fast, alarms);
+fn seven_share_it(preference: Preference, scope: Scope, biased: bool, timers: bool) {
+    seven_share_it_beside(false, preference, scope, biased, timers);
 }
 
 /// `others`: other processes compete for the CPUs.
@@ -89,33 +90,30 @@ fn seven_share_it_beside(
     others: bool,
     preference: Preference,
     scope: Scope,
-    fast: bool,
-    alarms: bool,
+    biased: bool,
+    timers: bool,
 ) {
     // Shown if the test fails.
     println!(
-        "{preference:?}s first, {scope:?}, beside others: {others}, fast: {fast}, alarms: {alarms}"
+        "{preference:?}s first, {scope:?}, others: {others}, biased: {biased}, timers: {timers}"
     );
-    ALARMS_RING.set(alarms);
+    let_timers_fire(timers);
     stress(move || {
         if others {
             let_others_be_busy();
         }
-        let scene = Scene {
-            guarded: Guarded::new(preference, scope),
-            writes: Arc::default(),
-        };
-        if fast {
-            scene.guarded.lock.become_fast(1);
+        let scene = Scene { guarded: Guarded::new(preference, scope), writes: Arc::default() };
+        if biased {
+            scene.guarded.lock.become_biased(1);
         }
         let mut threads: Vec<_> = (0..4).map(|_| scene.start(read)).collect();
         threads.extend((0..2).map(|_| scene.start(write)));
-        threads.push(scene.start(claim));
+        threads.push(scene.start(read_upgradably));
         join(threads);
         let writes = scene.writes.load(Ordering::Relaxed);
         scene.guarded.is_left_alone(writes);
     });
-    ALARMS_RING.set(false);
+    let_timers_fire(false);
 }
 
 #[test]
@@ -126,9 +124,9 @@ fn seven_share_it_of_each_kind() {
 }
 
 #[test]
-fn seven_share_it_beside_others() {
-    for alarms in [false, true] {
-        seven_share_it_beside(true, Preference::Reader, Scope::Private, false, alarms);
+fn seven_share_it_while_others_compete() {
+    for timers in [false, true] {
+        seven_share_it_beside(true, Preference::Reader, Scope::Private, false, timers);
     }
 }
 
@@ -140,10 +138,10 @@ fn seven_share_it_and_take_turns() {
 }
 
 #[test]
-fn seven_share_it_with_fast_readers() {
+fn seven_share_a_biased_lock() {
     for preference in [Preference::Reader, Preference::Writer] {
-        for alarms in [false, true] {
-            seven_share_it(preference, Scope::Private, true, alarms);
+        for timers in [false, true] {
+            seven_share_it(preference, Scope::Private, true, timers);
         }
     }
 }
@@ -152,18 +150,17 @@ fn seven_share_it_with_fast_readers() {
 /// that no thread was woken, and left again, relying on the first. The writer slept until its
 /// re-check timer fired. (loom needs three context switches to find it, which takes too long.)
 #[test]
-fn a_reader_that_comes_and_goes_meanwhile_takes_no_wake_up_along() {
+fn a_reader_that_comes_and_goes_meanwhile_loses_no_wake_up() {
     stress(|| {
         let guarded = Guarded::new(Preference::Reader, Scope::Private);
-        guarded.lock.read(0, None).unwrap();
-        let writer = start(&guarded, Guarded::write);
+        guarded.lock_shared();
+        let writer = writer(&guarded);
         while !guarded.lock.keeps_a_writer_waiting() {
             thread::yield_now();
         }
-        let reader = start(&guarded, |guarded| drop(guarded.read()));
+        let reader = reader(&guarded);
         guarded.unlock();
-        writer.join().unwrap();
-        reader.join().unwrap();
+        join([writer, reader]);
         guarded.is_left_alone(1);
     });
 }

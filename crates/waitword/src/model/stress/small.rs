@@ -1,19 +1,9 @@
 //! Semaphore, barrier, events, latch and once, with six threads each.
 
-use super::super::mutex::passed;
 use super::*;
 use crate::{AutoEvent, Barrier, Event, Latch, Once, OnceState, Scope, Semaphore};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::AtomicU32 as Count;
-
-/// Starts a thread that shares `common` with the others.
-fn spawn<T: 'static, R: 'static>(
-    common: &Arc<T>,
-    work: impl FnOnce(&T) -> R + 'static,
-) -> thread::JoinHandle<R> {
-    let common = common.clone();
-    thread::spawn(move || work(&common))
-}
 
 /// The scene with a private primitive and with a process-shared one.
 fn in_both_scopes(scene: impl Fn(Scope) + Copy + Send + Sync + 'static) {
@@ -29,11 +19,8 @@ fn in_both_scopes(scene: impl Fn(Scope) + Copy + Send + Sync + 'static) {
 fn each_post_of_a_semaphore_is_taken_once() {
     in_both_scopes(|scope| {
         let semaphore = Arc::new(Semaphore::with_scope(0, scope));
-        let patient = [(); 3].map(|()| {
-            spawn(&semaphore, |semaphore| {
-                (0..2).for_each(|_| semaphore.wait())
-            })
-        });
+        let patient =
+            [(); 3].map(|()| spawn(&semaphore, |semaphore| (0..2).for_each(|_| semaphore.wait())));
         let hasty = spawn(&semaphore, |semaphore| {
             let taken = (0..3).map(|_| u32::from(semaphore.wait_until(passed())));
             taken.sum::<u32>()
@@ -56,14 +43,10 @@ fn each_post_of_a_semaphore_is_taken_once() {
 
 /// Six threads meet three times. Now and then one gives up first, and comes again.
 #[test]
-fn nobody_passes_a_barrier_before_all_have_come() {
+fn no_thread_passes_a_barrier_before_all_have_come() {
     const MEMBERS: u32 = 6;
     in_both_scopes(|scope| {
-        let meeting = Arc::new((
-            Barrier::with_scope(MEMBERS, scope),
-            Count::new(0),
-            Count::new(0),
-        ));
+        let meeting = Arc::new((Barrier::with_scope(MEMBERS, scope), Count::new(0), Count::new(0)));
         let attend = |(barrier, came, led): &(Barrier, Count, Count)| {
             for round in 1..=3 {
                 came.fetch_add(1, Ordering::Relaxed);

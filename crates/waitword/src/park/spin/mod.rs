@@ -4,47 +4,40 @@
 //! |---|---|
 //! | `policy.rs` | how long a waiter stays awake, and how it spends the time; pure |
 //! | `history.rs` | how earlier stays went, at each lock and in each parker |
-//! | `limit.rs` | the limits (`WAITWORD_SPIN_NS`, CPUs), and the duration of a pause instruction |
+//! | `limit.rs` | the limits (`WAITWORD_SPIN_NS`, CPUs); how many pause instructions a time takes |
 //! | `throttling.rs` | whether the process uses up a CPU quota |
 //! | `yielding.rs` | yielding the CPU, where that gives it to a thread of this process |
 
 mod history;
 mod limit;
-#[cfg(loom)]
-mod model;
 mod policy;
-#[cfg(not(loom))]
 mod throttling;
-#[cfg(not(loom))]
 mod yielding;
 
 pub(crate) use history::{History, LockHistory};
-#[cfg(not(loom))]
-pub(crate) use limit::{budget, set_budget};
-#[cfg(all(test, not(loom)))]
+pub(crate) use limit::{budget, has_one_cpu, is_allowed, pauses, set_budget};
+#[cfg(test)]
 pub(crate) use limit::{cpus, pretend_to_have_one_cpu};
-pub(crate) use limit::{has_one_cpu, is_allowed};
-#[cfg(loom)]
-pub(crate) use model::{is_beside_others, is_throttled, let_others_be_busy};
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 pub(crate) use policy::BETWEEN_YIELDS;
 use policy::LONGEST_STAY_IF_THROTTLED;
 pub(crate) use policy::{LONGEST_STAY, SpinPolicy};
-#[cfg(all(test, not(loom)))]
+#[cfg(any(test, loom))]
 pub(crate) use yielding::pretend_to_be_beside_others;
-#[cfg(not(loom))]
 pub(crate) use yielding::{is_worth_while as yields_are_worth_while, yield_cpu};
 
-use crate::sys::clock::{Clock, now};
-
-fn nanoseconds() -> u64 {
-    now(Clock::Monotonic).as_nanos() as u64
-}
+use crate::atomic::{process_static, spin_loop};
+use crate::sys::clock::{nanoseconds, process_cpu_time};
 
 /// Whether other processes compete for the CPUs, judging by how long yields took.
-#[cfg(not(loom))]
 pub(crate) fn is_beside_others() -> bool {
     yielding::have_been_in_vain() && !yielding::is_worth_while(nanoseconds())
+}
+
+/// In a model: from now on in this execution, other processes compete for the CPUs.
+#[cfg(loom)]
+pub(crate) fn let_others_be_busy() {
+    pretend_to_be_beside_others(u64::MAX);
 }
 
 /// Whether a thread that waits for this many other threads stays awake. It does not if it cannot
@@ -54,18 +47,18 @@ pub(crate) fn is_worth_while_for(others: u32) -> bool {
     others < limit::cpus() || !is_beside_others()
 }
 
-#[cfg(not(loom))]
-static THROTTLING: throttling::Throttling = throttling::Throttling::new();
+process_static! {
+    static THROTTLING: throttling::Throttling = throttling::Throttling::new();
+}
 
 /// Whether the process uses up a CPU quota, as far as waiters have detected.
-#[cfg(not(loom))]
 #[inline]
 pub(crate) fn is_throttled() -> bool {
     THROTTLING.is_on()
 }
 
 /// From now on in this process. For tests.
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 pub(crate) fn pretend_to_be_throttled() {
     THROTTLING.pretend_to_be_on();
 }
@@ -73,24 +66,18 @@ pub(crate) fn pretend_to_be_throttled() {
 /// Notes that the calling thread has wanted a CPU since the time `from`, and has one `now`.
 #[inline]
 pub(crate) fn wanted_cpu(from: u64, now: u64) {
-    #[cfg(not(loom))]
-    THROTTLING.wanted_cpu(from, now, || {
-        crate::sys::clock::process_cpu_time().as_nanos() as u64
-    });
-    #[cfg(loom)]
-    let _ = (from, now);
+    THROTTLING.wanted_cpu(from, now, || process_cpu_time().as_nanos() as u64);
 }
 
 fn pause(pauses: u32) {
     for _ in 0..pauses {
-        core::hint::spin_loop();
+        spin_loop();
     }
 }
 
 /// Touches no memory for about this long.
-#[cfg(not(loom))]
 pub(crate) fn pause_for(time: core::time::Duration) {
-    pause(limit::pauses(time));
+    pause(pauses(time));
 }
 
 /// The first looks of a new waiter, at growing intervals.
@@ -110,12 +97,7 @@ enum Stage {
 
 impl<'a> FirstLooks<'a> {
     pub(crate) fn begin(history: &'a History) -> Self {
-        Self {
-            history,
-            stage: Stage::First,
-            paused: 0,
-            pauses: 2,
-        }
+        Self { history, stage: Stage::First, paused: 0, pauses: 2 }
     }
 
     /// Pauses before the next look; false if there is none.
@@ -177,15 +159,9 @@ pub(crate) fn linger(policy: &mut SpinPolicy, now: u64, enough: impl Fn() -> boo
             return false;
         }
     }
-    #[cfg(not(loom))]
     if yielding::is_worth_while(now) {
         let from = nanoseconds();
         return policy.yielded(from, yielding::yield_cpu(from));
-    }
-    #[cfg(loom)]
-    {
-        let _ = now;
-        crate::checker::thread::yield_now();
     }
     false
 }
@@ -210,12 +186,7 @@ pub(crate) struct Spin<'a> {
 
 impl<'a> Spin<'a> {
     fn new(history: &'a History, is_of_parker: bool) -> Self {
-        Self {
-            history,
-            looks: FirstLooks::begin(history),
-            policy: None,
-            is_of_parker,
-        }
+        Self { history, looks: FirstLooks::begin(history), policy: None, is_of_parker }
     }
 
     /// At the lock at this address.

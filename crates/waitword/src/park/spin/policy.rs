@@ -89,14 +89,7 @@ pub(crate) struct SpinPolicy {
 
 impl SpinPolicy {
     pub(crate) fn begin(now: u64, budget: u64) -> Self {
-        Self {
-            began: now,
-            looked: now,
-            budget,
-            yields: 0,
-            switches: 0,
-            has_just_switched: false,
-        }
+        Self { began: now, looked: now, budget, yields: 0, switches: 0, has_just_switched: false }
     }
 
     /// What has been spent by now.
@@ -159,10 +152,7 @@ pub(crate) struct LooksRecord {
 
 impl LooksRecord {
     /// For a place about which nothing is known.
-    pub(crate) const NEW: Self = Self {
-        ended: 255,
-        short: 0,
-    };
+    pub(crate) const NEW: Self = Self { ended: 255, short: 0 };
     /// Long looks are used where they end half of the waits: a yield costs about twice what they
     /// cost.
     const HALF: u8 = 128;
@@ -202,11 +192,7 @@ pub(crate) struct SpinRecord {
 
 impl SpinRecord {
     /// For a place about which nothing is known.
-    pub(crate) const NEW: Self = Self {
-        worth_while: 255,
-        took: 64,
-        short: 0,
-    };
+    pub(crate) const NEW: Self = Self { worth_while: 255, took: 64, short: 0 };
     /// If less than this share of stays, of 255, is worthwhile, stays are short,
     const SELDOM: u8 = 64;
     /// except for one in this many.
@@ -219,9 +205,7 @@ impl SpinRecord {
 
     /// The budget of a full stay; at most `longest`.
     pub(crate) fn in_full(self, longest: u64) -> u64 {
-        (u64::from(self.took) * 16 * 4)
-            .max(SHORTEST_STAY)
-            .min(longest)
+        (u64::from(self.took) * 16 * 4).max(SHORTEST_STAY).min(longest)
     }
 
     /// The next stay's budget, and the record after that.
@@ -242,10 +226,7 @@ impl SpinRecord {
     pub(crate) fn with(self, spent: u64, had_it: bool) -> Self {
         let was = self.worth_while;
         if !had_it || spent > PARKING_COSTS {
-            return Self {
-                worth_while: was - was.div_ceil(8),
-                ..self
-            };
+            return Self { worth_while: was - was.div_ceil(8), ..self };
         }
         let spent = u16::try_from(spent / 16).unwrap_or(u16::MAX);
         Self {
@@ -288,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_are_long_while_they_end_half_of_the_waits_and_else_now_and_then() {
+    fn looks_are_long_while_they_end_half_of_the_waits_and_otherwise_now_and_then() {
         let mut record = LooksRecord::NEW;
         let mut long = 0;
         for wait in 0..160 {
@@ -328,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_follows_what_stays_took() {
+    fn a_budget_follows_the_length_of_stays() {
         let mut record = SpinRecord::NEW;
         assert_eq!(record.budget(LONGEST_STAY).0, 4096);
         for _ in 0..40 {

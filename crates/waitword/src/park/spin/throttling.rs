@@ -4,7 +4,7 @@
 //! With a quota, the throughput is the quota divided by the CPU time of an operation. A waiter that
 //! stays awake spends CPU time that its process then lacks. So waiters stay awake for less time
 //! ([`LONGEST_STAY_IF_THROTTLED`](super::policy)), and locks are left to one thread sooner
-//! (`lock/mutex/monopoly.rs`).
+//! (`lock/mutex/policy/monopoly.rs`).
 //!
 //! The quota is in files, and a lock opens no files: the drop-in promises that. The files also do
 //! not show whether the process uses the quota up. A waiter detects that itself. A long time
@@ -64,10 +64,7 @@ fn since(then: u32, now: u32) -> i32 {
 
 impl Throttling {
     pub(super) const fn new() -> Self {
-        Self {
-            stamp: AtomicU64::new(0),
-            until: AtomicU64::new(0),
-        }
+        Self { stamp: AtomicU64::new(0), until: AtomicU64::new(0) }
     }
 
     #[inline]
@@ -82,10 +79,7 @@ impl Throttling {
 
     fn stamp(&self) -> Stamp {
         let bits = self.stamp.load(Relaxed);
-        Stamp {
-            time: (bits >> 32) as u32,
-            cpu_time: bits as u32,
-        }
+        Stamp { time: (bits >> 32) as u32, cpu_time: bits as u32 }
     }
 
     /// Notes that a thread wanted a CPU from the time `from` on, and has one `now`.
@@ -180,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_not_for_much_longer_if_it_was_stopped_for_hours() {
+    fn a_process_that_was_stopped_for_hours_is_not_throttled_for_long() {
         let mut process = Process::new();
         process.runs(5, 2);
         assert!(process.lacks_cpu(36_000_000, 0));
@@ -227,7 +221,7 @@ mod tests {
 
     /// The first of two waiters detects it; what the second sees shows nothing more.
     #[test]
-    fn what_another_has_just_read_is_no_evidence() {
+    fn a_read_just_made_by_another_waiter_is_no_evidence() {
         let mut process = Process::new();
         process.runs(5, 2);
         let from = process.now;

@@ -16,8 +16,9 @@
 //! did the same with a process whose threads lost their CPU between two of these steps, for 300 ms
 //! each time: with 32 threads no thread yielded for most of the time.)
 
+use crate::atomic::process_static;
 use crate::sys;
-use crate::sys::clock::{Clock, now};
+use crate::sys::clock::nanoseconds;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// In a yield that took longer, another thread had a time slice.
@@ -39,7 +40,9 @@ struct Yields {
     trusted_until: AtomicU64,
 }
 
-static YIELDS: Yields = Yields::new();
+process_static! {
+    static YIELDS: Yields = Yields::new();
+}
 
 /// Whether a yield that gives the CPU away at all is likely to give it to a thread of this process.
 /// `time`: now, in nanoseconds of the monotonic clock.
@@ -57,7 +60,7 @@ pub(crate) fn have_been_in_vain() -> bool {
 pub(crate) fn yield_cpu(from: u64) -> u64 {
     let had = YIELDS.are_watched(from).then(cpu_time);
     sys::sched::yield_cpu();
-    let to = now(Clock::Monotonic).as_nanos() as u64;
+    let to = nanoseconds();
     let took = to.saturating_sub(from);
     if took > LONG {
         let had = had.map(|before| cpu_time().saturating_sub(before));
@@ -67,10 +70,9 @@ pub(crate) fn yield_cpu(from: u64) -> u64 {
 }
 
 /// As if a yield had given the CPU away, for this many nanoseconds from now.
-#[cfg(test)]
+#[cfg(any(test, loom))]
 pub(crate) fn pretend_to_be_beside_others(for_nanoseconds: u64) {
-    let now = now(Clock::Monotonic).as_nanos() as u64;
-    YIELDS.again_at.store(now + for_nanoseconds, Relaxed);
+    YIELDS.again_at.store(nanoseconds().saturating_add(for_nanoseconds), Relaxed);
 }
 
 fn cpu_time() -> u64 {
@@ -108,8 +110,7 @@ impl Yields {
                 self.watched_until.store(again_at + WATCHED_FOR, Relaxed);
             }
             Some(_) => {
-                self.trusted_until
-                    .store(now + took * TRUSTED_TIMES, Relaxed);
+                self.trusted_until.store(now + took * TRUSTED_TIMES, Relaxed);
                 self.watched_until.store(0, Relaxed);
             }
         }
@@ -123,12 +124,12 @@ fn was_given_away(took: u64, had: u64) -> bool {
     had * 10 < took * 9
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
     #[test]
-    fn others_are_known_by_what_they_leave() {
+    fn a_yield_to_another_process_is_known_by_the_cpu_time_that_is_left() {
         // One CPU, or two, used by this process only; or one of the two sleeps.
         assert!(!was_given_away(3_000_000, 3_000_000));
         assert!(!was_given_away(3_000_000, 6_000_000));
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_yield_to_a_thread_of_this_process_is_not_held_against_the_next() {
+    fn a_yield_to_a_thread_of_this_process_does_not_stop_the_next() {
         let yields = Yields::new();
         yields.note_long(TOOK, NOW, None);
         yields.note_long(TOOK, NOW, Some(TOOK));

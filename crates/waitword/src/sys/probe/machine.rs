@@ -51,10 +51,7 @@ pub fn rseq() -> Rseq {
         .ok()
         .and_then(|auxv| auxiliary(&auxv, AT_RSEQ_FEATURE_SIZE))
         .unwrap_or(0);
-    Rseq {
-        feature_size: feature_size as u32,
-        registered_size: crate::sys::rseq::registered_size(),
-    }
+    Rseq { feature_size: feature_size as u32, registered_size: crate::sys::rseq::registered_size() }
 }
 
 /// The value of `key` in an auxiliary vector: pairs of machine words, ended by key 0.
@@ -120,15 +117,7 @@ pub fn switch_ring() -> Support {
             Ok(file) => file,
             Err(error) => return Support::No(error),
         };
-        let mapped = from_raw(syscall6(
-            Sysno::mmap,
-            0,
-            ring,
-            PROT_READ,
-            MAP_SHARED,
-            file,
-            0,
-        ));
+        let mapped = from_raw(syscall6(Sysno::mmap, 0, ring, PROT_READ, MAP_SHARED, file, 0));
         if let Ok(address) = mapped {
             let _ = syscall2(Sysno::munmap, address, ring);
         }
@@ -152,9 +141,7 @@ pub fn kernel() -> Kernel {
     Kernel {
         release: read("/proc/sys/kernel/osrelease").trim().to_owned(),
         preemption: preemption_model(
-            std::fs::read_to_string("/sys/kernel/debug/sched/preempt")
-                .ok()
-                .as_deref(),
+            std::fs::read_to_string("/sys/kernel/debug/sched/preempt").ok().as_deref(),
             &read("/proc/cmdline"),
             &read("/proc/sys/kernel/version"),
         ),
@@ -163,9 +150,8 @@ pub fn kernel() -> Kernel {
 
 /// From debugfs (`none voluntary (full) lazy`), else from the command line, else from `uname -v`.
 fn preemption_model(debugfs: Option<&str>, command_line: &str, version: &str) -> String {
-    if let Some(chosen) = debugfs
-        .and_then(|text| text.split_once('('))
-        .and_then(|(_, rest)| rest.split_once(')'))
+    if let Some(chosen) =
+        debugfs.and_then(|text| text.split_once('(')).and_then(|(_, rest)| rest.split_once(')'))
     {
         return chosen.0.to_owned();
     }
@@ -173,9 +159,8 @@ fn preemption_model(debugfs: Option<&str>, command_line: &str, version: &str) ->
     if words.clone().any(|word| word == "PREEMPT_RT") {
         return "rt".to_owned();
     }
-    if let Some(chosen) = command_line
-        .split_whitespace()
-        .find_map(|word| word.strip_prefix("preempt="))
+    if let Some(chosen) =
+        command_line.split_whitespace().find_map(|word| word.strip_prefix("preempt="))
     {
         return chosen.to_owned();
     }
@@ -222,7 +207,7 @@ pub fn perf_event_paranoid() -> Option<i32> {
     text.trim().parse().ok()
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -248,10 +233,8 @@ mod tests {
 
     #[test]
     fn the_auxiliary_vector_is_read_in_pairs() {
-        let bytes: Vec<u8> = [27usize, 28, 6, 4096, 0, 0]
-            .iter()
-            .flat_map(|word| word.to_ne_bytes())
-            .collect();
+        let bytes: Vec<u8> =
+            [27usize, 28, 6, 4096, 0, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
         assert_eq!(auxiliary(&bytes, 27), Some(28));
         assert_eq!(auxiliary(&bytes, 6), Some(4096));
         assert_eq!(auxiliary(&bytes, 28), None);
@@ -259,10 +242,7 @@ mod tests {
 
     #[test]
     fn rseq_names_no_feature_of_an_unregistered_page() {
-        let rseq = |feature_size, registered_size| Rseq {
-            feature_size,
-            registered_size,
-        };
+        let rseq = |feature_size, registered_size| Rseq { feature_size, registered_size };
         assert!(rseq(28, 0).features().is_empty());
         assert_eq!(rseq(0, 32).features(), ["cpu_id"]);
         assert_eq!(rseq(28, 32).features(), ["cpu_id", "node_id", "mm_cid"]);

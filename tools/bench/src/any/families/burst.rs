@@ -3,9 +3,9 @@
 //! A burst that has begun is completed even after the window ends, so the operations and the time
 //! cover the same whole bursts.
 
-use super::{Job, Tally, check_counted};
+use super::{Tally, check_counted};
 use crate::any::cell::Load;
-use crate::any::crowd::{self, Outcome};
+use crate::any::crowd::{self, Job, Outcome};
 use crate::harness::Failure;
 use crate::locks::BenchMutex;
 use crate::ops::{Futexes as _, Kernel, Waited};
@@ -81,43 +81,34 @@ pub(in crate::any) fn run<M: BenchMutex>(job: Job<'_>) -> Result<Outcome, Failur
         return Err(Failure::new("not a cell of this family"));
     };
     let idle = Duration::from_nanos((idle * 1e3) as u64);
-    let guarded = Box::new(Guarded {
-        lock: M::new(),
-        tally: Tally::default(),
-    });
+    let guarded = Box::new(Guarded { lock: M::new(), tally: Tally::default() });
     let gate = Gate::default();
     let threads = job.cell.threads;
     gate.begin(threads);
-    let mut outcome = crowd::run(
-        job.cell,
-        job.time,
-        job.is_traced,
-        |member| {
-            for burst in 0.. {
-                for _ in 0..sections {
-                    member.wait(|| guarded.lock.lock());
-                    guarded.tally.count();
-                    member.work_inside();
-                    // SAFETY: locked above; the lock is boxed and does not move.
-                    unsafe { guarded.lock.unlock() };
-                    member.work_outside();
-                }
-                // The last thread of a burst starts the next one.
-                if gate.is_last() {
-                    std::thread::sleep(idle);
-                    if member.is_over() {
-                        gate.close();
-                    } else {
-                        gate.open(threads);
-                    }
-                }
-                if !gate.wait_for_next(burst) {
-                    break;
+    let mut outcome = crowd::run(job, |member| {
+        for burst in 0.. {
+            for _ in 0..sections {
+                member.wait(|| guarded.lock.lock());
+                guarded.tally.count();
+                member.work_inside();
+                // SAFETY: locked above; the lock is boxed and does not move.
+                unsafe { guarded.lock.unlock() };
+                member.work_outside();
+            }
+            // The last thread of a burst starts the next one.
+            if gate.is_last() {
+                std::thread::sleep(idle);
+                if member.is_over() {
+                    gate.close();
+                } else {
+                    gate.open(threads);
                 }
             }
-        },
-        || (),
-    );
+            if !gate.wait_for_next(burst) {
+                break;
+            }
+        }
+    });
     check_counted(guarded.tally.so_far(), &outcome)?;
     // The time between two bursts is the same for all contenders, so it is left out.
     outcome.seconds = gate.took.into_inner() as f64 / 1e9;
@@ -133,23 +124,13 @@ mod tests {
 
     #[test]
     fn a_burst_longer_than_the_window_is_counted_whole() {
-        let mut cell = draw::cell(CellId {
-            family: Family::Burst,
-            seed: 1,
-            number: 0,
-            beside: Beside::Quiet,
-        });
+        let mut cell =
+            draw::cell(CellId { family: Family::Burst, seed: 1, number: 0, beside: Beside::Quiet });
         cell.threads = 3;
-        cell.load = Load::Burst {
-            sections: 20_000,
-            idle: 1.0,
-        };
-        let outcome = run::<Std>(Job {
-            cell: &cell,
-            time: Duration::from_nanos(1),
-            is_traced: false,
-        })
-        .unwrap();
+        cell.load = Load::Burst { sections: 20_000, idle: 1.0 };
+        let outcome =
+            run::<Std>(Job { cell: &cell, time: Duration::from_nanos(1), is_traced: false })
+                .unwrap();
         assert_eq!(outcome.operations, [20_000; 3]);
         assert!(outcome.seconds > 0.0, "{}", outcome.seconds);
     }

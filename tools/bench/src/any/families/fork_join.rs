@@ -1,8 +1,7 @@
 //! Rounds between barriers: each thread does its part, and one of them does the work between two
 //! rounds.
 
-use super::Job;
-use crate::any::crowd::{self, Outcome};
+use crate::any::crowd::{self, Job, Outcome};
 use crate::harness::{Failure, check};
 use crate::locks::barrier::BenchBarrier;
 use crate::locks::{BenchCondvar, BenchMutex};
@@ -70,32 +69,26 @@ pub(in crate::any) fn run<B: BenchBarrier>(job: Job<'_>) -> Result<Outcome, Fail
     let (is_last_round, parts) = (AtomicBool::new(false), AtomicU64::new(0));
     let is_wrong = AtomicBool::new(false);
     let threads = u64::from(job.cell.threads);
-    let outcome = crowd::run(
-        job.cell,
-        job.time,
-        job.is_traced,
-        |member| {
-            for round in 1.. {
-                member.work_inside();
-                parts.fetch_add(1, Relaxed);
-                if member.wait(|| barrier.wait()) {
-                    // All other threads wait at the barrier or are about to.
-                    if parts.load(Relaxed) != threads * round {
-                        is_wrong.store(true, Relaxed);
-                    }
-                    member.work_outside();
-                    if member.is_over() {
-                        is_last_round.store(true, Relaxed);
-                    }
+    let outcome = crowd::run(job, |member| {
+        for round in 1.. {
+            member.work_inside();
+            parts.fetch_add(1, Relaxed);
+            if member.wait(|| barrier.wait()) {
+                // All other threads wait at the barrier or are about to.
+                if parts.load(Relaxed) != threads * round {
+                    is_wrong.store(true, Relaxed);
                 }
-                member.wait(|| barrier.wait());
-                if is_last_round.load(Relaxed) {
-                    break;
+                member.work_outside();
+                if member.is_over() {
+                    is_last_round.store(true, Relaxed);
                 }
             }
-        },
-        || {},
-    );
+            member.wait(|| barrier.wait());
+            if is_last_round.load(Relaxed) {
+                break;
+            }
+        }
+    });
     check(!is_wrong.into_inner(), || {
         "a barrier released a thread before all threads had arrived".to_owned()
     })?;

@@ -1,7 +1,7 @@
 //! Lock, work, unlock, work.
 
-use super::{Job, Tally, check_counted};
-use crate::any::crowd::{self, Outcome};
+use super::{Tally, check_counted};
+use crate::any::crowd::{self, Job, Outcome};
 use crate::harness::Failure;
 use crate::locks::BenchMutex;
 
@@ -12,26 +12,17 @@ struct Guarded<M> {
 }
 
 pub(in crate::any) fn run<M: BenchMutex>(job: Job<'_>) -> Result<Outcome, Failure> {
-    let guarded = Box::new(Guarded {
-        lock: M::new(),
-        tally: Tally::default(),
+    let guarded = Box::new(Guarded { lock: M::new(), tally: Tally::default() });
+    let outcome = crowd::run(job, |member| {
+        while !member.is_over() {
+            member.wait(|| guarded.lock.lock());
+            guarded.tally.count();
+            member.work_inside();
+            // SAFETY: locked above; the lock is boxed and does not move.
+            unsafe { guarded.lock.unlock() };
+            member.work_outside();
+        }
     });
-    let outcome = crowd::run(
-        job.cell,
-        job.time,
-        job.is_traced,
-        |member| {
-            while !member.is_over() {
-                member.wait(|| guarded.lock.lock());
-                guarded.tally.count();
-                member.work_inside();
-                // SAFETY: locked above; the lock is boxed and does not move.
-                unsafe { guarded.lock.unlock() };
-                member.work_outside();
-            }
-        },
-        || {},
-    );
     check_counted(guarded.tally.so_far(), &outcome)?;
     Ok(outcome)
 }

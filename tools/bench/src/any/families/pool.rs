@@ -1,8 +1,7 @@
 //! A semaphore with some permits, which limits how many threads may be inside.
 
-use super::Job;
 use crate::any::cell::Load;
-use crate::any::crowd::{self, Outcome};
+use crate::any::crowd::{self, Job, Outcome};
 use crate::harness::{Failure, check};
 use crate::locks::semaphore::BenchSemaphore;
 use crate::locks::{BenchCondvar, BenchMutex};
@@ -24,11 +23,7 @@ impl<C: BenchCondvar> BenchSemaphore for Made<C> {
     const NAME: &'static str = C::NAME;
 
     fn new(value: u32) -> Self {
-        Self {
-            mutex: C::Mutex::new(),
-            some: C::new(),
-            value: UnsafeCell::new(value),
-        }
+        Self { mutex: C::Mutex::new(), some: C::new(), value: UnsafeCell::new(value) }
     }
 
     fn wait(&self) {
@@ -61,24 +56,18 @@ pub(in crate::any) fn run<S: BenchSemaphore>(job: Job<'_>) -> Result<Outcome, Fa
     };
     let semaphore = Box::new(S::new(permits));
     let (inside, most) = (AtomicU32::new(0), AtomicU32::new(0));
-    let outcome = crowd::run(
-        job.cell,
-        job.time,
-        job.is_traced,
-        |member| {
-            let mut seen = 0;
-            while !member.is_over() {
-                member.wait(|| semaphore.wait());
-                seen = seen.max(inside.fetch_add(1, Relaxed) + 1);
-                member.work_inside();
-                inside.fetch_sub(1, Relaxed);
-                semaphore.post();
-                member.work_outside();
-            }
-            most.fetch_max(seen, Relaxed);
-        },
-        || {},
-    );
+    let outcome = crowd::run(job, |member| {
+        let mut seen = 0;
+        while !member.is_over() {
+            member.wait(|| semaphore.wait());
+            seen = seen.max(inside.fetch_add(1, Relaxed) + 1);
+            member.work_inside();
+            inside.fetch_sub(1, Relaxed);
+            semaphore.post();
+            member.work_outside();
+        }
+        most.fetch_max(seen, Relaxed);
+    });
     let most = most.into_inner();
     check(most <= permits, || {
         format!("{most} threads were inside at once, with {permits} permits")

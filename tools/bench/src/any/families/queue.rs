@@ -1,8 +1,7 @@
 //! A bounded queue: one mutex, and a condition variable for each side.
 
-use super::Job;
 use crate::any::cell::{Load, Signal};
-use crate::any::crowd::{self, Member, Outcome};
+use crate::any::crowd::{self, Job, Member, Outcome};
 use crate::harness::{Failure, check};
 use crate::locks::{BenchCondvar, BenchMutex};
 use core::cell::UnsafeCell;
@@ -115,13 +114,7 @@ impl<C: BenchCondvar> Queue<C> {
 }
 
 pub(in crate::any) fn run<C: BenchCondvar>(job: Job<'_>) -> Result<Outcome, Failure> {
-    let Load::Queue {
-        producers,
-        capacity,
-        signal,
-        ..
-    } = job.cell.load
-    else {
+    let Load::Queue { producers, capacity, signal, .. } = job.cell.load else {
         return Err(Failure::new("not a cell of this family"));
     };
     let capacity = capacity as usize;
@@ -129,20 +122,15 @@ pub(in crate::any) fn run<C: BenchCondvar>(job: Job<'_>) -> Result<Outcome, Fail
         mutex: C::Mutex::new(),
         room: C::new(),
         items: C::new(),
-        state: UnsafeCell::new(State {
-            ring: vec![0; capacity],
-            first: 0,
-            length: 0,
-        }),
+        state: UnsafeCell::new(State { ring: vec![0; capacity], first: 0, length: 0 }),
         capacity,
         signal,
         has_ended: AtomicBool::new(false),
     });
     let (put, taken) = (AtomicU64::new(0), AtomicU64::new(0));
-    let mut outcome = crowd::run(
-        job.cell,
-        job.time,
-        job.is_traced,
+    let mut outcome = crowd::run_to_end(
+        job,
+        || queue.end(),
         |member| {
             let mut sum = 0_u64;
             if member.number < producers as usize {
@@ -163,7 +151,6 @@ pub(in crate::any) fn run<C: BenchCondvar>(job: Job<'_>) -> Result<Outcome, Fail
                 taken.fetch_add(sum, Relaxed);
             }
         },
-        || queue.end(),
     );
     // SAFETY: all threads have ended.
     let state = unsafe { &*queue.state.get() };

@@ -5,7 +5,7 @@
 //! wait in the kernel for good, so its waiters cannot be held in place.
 
 use super::mutex::{cycle, unlock};
-use super::{Lock, Row};
+use super::rows::{Lock, Row};
 use crate::costs::scene::{Apart, asleep, long_ago, on_stage, once_asleep, put};
 use crate::locks::{BenchCondvar, BenchMutex};
 
@@ -14,17 +14,10 @@ const FAST: usize = 3;
 
 /// The operations of a condition variable.
 pub(super) fn condvar<C: BenchCondvar>() -> Lock {
+    #[rustfmt::skip]
     let rows: [Row; 8] = [
-        (
-            "signal, no waiters",
-            || pair::<C>().0.signal(),
-            new_pair::<C>,
-        ),
-        (
-            "broadcast, no waiters",
-            || pair::<C>().0.broadcast(),
-            new_pair::<C>,
-        ),
+        ("signal, no waiters", || pair::<C>().0.signal(), new_pair::<C>),
+        ("broadcast, no waiters", || pair::<C>().0.broadcast(), new_pair::<C>),
         ("wait, sleeps until it is signalled", wait::<C>, || {
             new_pair::<C>();
             pair::<C>().1.lock();
@@ -33,53 +26,30 @@ pub(super) fn condvar<C: BenchCondvar>() -> Lock {
             long_ago();
             once_asleep(|| pair::<C>().0.signal());
         }),
-        (
-            "signal, 1 waits, mutex free",
-            || pair::<C>().0.signal(),
-            waiting::<C, 1>,
-        ),
-        (
-            "broadcast, 8 wait, mutex free",
-            || pair::<C>().0.broadcast(),
-            waiting::<C, 8>,
-        ),
-        (
-            "signal, 1 waits, mutex held, and unlock",
-            || {
-                pair::<C>().0.signal();
-                unlock(&*pair::<C>().1);
-            },
-            || {
-                waiting::<C, 1>();
-                pair::<C>().1.lock();
-            },
-        ),
-        (
-            "broadcast, 8 wait, mutex held, and unlock",
-            || {
-                pair::<C>().0.broadcast();
-                unlock(&*pair::<C>().1);
-            },
-            || {
-                waiting::<C, 8>();
-                pair::<C>().1.lock();
-            },
-        ),
-        (
-            "broadcast, 64 wait, mutex held",
-            || pair::<C>().0.broadcast(),
-            || {
-                waiting::<C, 64>();
-                pair::<C>().1.lock();
-            },
-        ),
+        ("signal, 1 waits, mutex free", || pair::<C>().0.signal(), waiting::<C, 1>),
+        ("broadcast, 8 wait, mutex free", || pair::<C>().0.broadcast(), waiting::<C, 8>),
+        ("signal, 1 waits, mutex held, and unlock", || {
+            pair::<C>().0.signal();
+            unlock(&*pair::<C>().1);
+        }, || {
+            waiting::<C, 1>();
+            pair::<C>().1.lock();
+        }),
+        ("broadcast, 8 wait, mutex held, and unlock", || {
+            pair::<C>().0.broadcast();
+            unlock(&*pair::<C>().1);
+        }, || {
+            waiting::<C, 8>();
+            pair::<C>().1.lock();
+        }),
+        ("broadcast, 64 wait, mutex held", || pair::<C>().0.broadcast(), || {
+            waiting::<C, 64>();
+            pair::<C>().1.lock();
+        }),
     ];
     let inherits = C::NAME.ends_with("PI");
     let rows = if inherits { &rows[..FAST] } else { &rows };
-    Lock {
-        name: C::NAME.to_owned(),
-        rows: rows.into(),
-    }
+    Lock { name: C::NAME.to_owned(), rows: rows.into() }
 }
 
 /// A condition variable and its mutex.

@@ -1,7 +1,7 @@
 //! The futex itself: calls that find nothing to do, a wait, wake and requeue. The kernel's futex,
 //! and ours at each width.
 
-use super::{Lock, Row};
+use super::rows::{Lock, Row};
 use crate::costs::scene::{Apart, asleep, long_ago, on_stage, once_asleep, put};
 use crate::ops::{BenchWord, Called, Futexes, Kernel, Ours};
 
@@ -24,12 +24,9 @@ where
 
 /// The operations of a futex.
 pub(super) fn futex<F: Fixed>() -> Lock {
+    #[rustfmt::skip]
     let rows: [Row; 8] = [
-        (
-            "wait, the value differs",
-            || _ = F::THEY.wait(&words::<F>().0, 1),
-            new_words::<F>,
-        ),
+        ("wait, the value differs", || _ = F::THEY.wait(&words::<F>().0, 1), new_words::<F>),
         ("wait, sleeps", sleep::<F>, || {
             new_words::<F>();
             once_asleep(wake_one::<F>);
@@ -39,27 +36,14 @@ pub(super) fn futex<F: Fixed>() -> Lock {
         }),
         ("wake, no waiters", wake_one::<F>, new_words::<F>),
         ("wake, 1 sleeps", wake_one::<F>, sleeping::<F, 1>),
-        (
-            "wake, 64 sleep",
-            || _ = F::THEY.wake(&words::<F>().0, 64),
-            sleeping::<F, 64>,
-        ),
+        ("wake, 64 sleep", || _ = F::THEY.wake(&words::<F>().0, 64), sleeping::<F, 64>),
         ("requeue, no waiters", move_all::<F>, new_words::<F>),
-        (
-            "requeue, 64 sleep, all but one are moved",
-            move_all::<F>,
-            sleeping::<F, 64>,
-        ),
-        (
-            "wake_op, no waiters",
-            || _ = F::THEY.wake_op(&words::<F>().0, &words::<F>().1),
-            new_words::<F>,
-        ),
+        ("requeue, 64 sleep, all but one are moved", move_all::<F>, sleeping::<F, 64>),
+        ("wake_op, no waiters", || {
+            F::THEY.wake_op(&words::<F>().0, &words::<F>().1);
+        }, new_words::<F>),
     ];
-    Lock {
-        name: F::THEY.name(),
-        rows: rows.into(),
-    }
+    Lock { name: F::THEY.name(), rows: rows.into() }
 }
 
 /// Two words.

@@ -1,6 +1,6 @@
 //! A mutex: lock and unlock, a failed `try_lock`; a lock that sleeps, and an unlock with sleepers.
 
-use super::{Lock, Row, SPINNING};
+use super::rows::{Lock, Row, SPINNING};
 use crate::costs::scene::{
     Apart, asleep, elsewhere, long_ago, on_stage, put, spin_as_shipped, until, until_asleep,
 };
@@ -10,34 +10,24 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 /// The operations of a mutex.
 pub(super) fn mutex<M: BenchMutex>() -> Lock {
+    #[rustfmt::skip]
     let rows: [Row; 5] = [
         ("lock, unlock", || cycle(the::<M>()), new::<M>),
-        (
-            "try_lock, it is held",
-            || _ = the::<M>().try_lock(),
-            || {
-                new::<M>();
-                the::<M>().lock();
-            },
-        ),
-        (
-            "lock, sleeps",
-            || the::<M>().lock(),
-            || {
-                new::<M>();
-                hold_until_asleep(the::<M>());
-                cycle(the::<M>());
-                long_ago();
-                hold_until_asleep(the::<M>());
-            },
-        ),
+        ("try_lock, it is held", || _ = the::<M>().try_lock(), || {
+            new::<M>();
+            the::<M>().lock();
+        }),
+        ("lock, sleeps", || the::<M>().lock(), || {
+            new::<M>();
+            hold_until_asleep(the::<M>());
+            cycle(the::<M>());
+            long_ago();
+            hold_until_asleep(the::<M>());
+        }),
         ("unlock, 1 sleeps", || unlock(the::<M>()), contended::<M, 1>),
         ("unlock, 3 sleep", || unlock(the::<M>()), contended::<M, 3>),
     ];
-    Lock {
-        name: M::NAME.to_owned(),
-        rows: rows.into(),
-    }
+    Lock { name: M::NAME.to_owned(), rows: rows.into() }
 }
 
 /// One of our mutexes with spinning turned on, as shipped: what a lock does before it sleeps. The
@@ -56,10 +46,7 @@ pub(super) fn as_shipped<M: BenchMutex>() -> Lock {
             spin_as_shipped();
         },
     );
-    Lock {
-        name: format!("{}{SPINNING}", M::NAME),
-        rows: vec![sleeps],
-    }
+    Lock { name: format!("{}{SPINNING}", M::NAME), rows: vec![sleeps] }
 }
 
 /// Puts a new one on the stage and uses it once.

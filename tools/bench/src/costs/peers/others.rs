@@ -1,6 +1,6 @@
 //! The semaphore and the once of the C library and of the drop-in: their fast paths.
 
-use super::{Lock, Row};
+use super::rows::{Lock, Row};
 use crate::costs::scene::{Apart, on_stage, put};
 use crate::locks::glibc;
 use crate::locks::pthread::Library;
@@ -18,16 +18,10 @@ pub(super) fn others<L: Library>(name: &str) -> Lock {
         // SAFETY: `new` has put them there.
         unsafe { on_stage::<Both<L>>() }
     }
+    #[rustfmt::skip]
     let rows: [Row; 2] = [
-        (
-            "semaphore: wait, it is there; post",
-            || both::<L>().0.wait_and_post(),
-            new::<L>,
-        ),
+        ("semaphore: wait, it is there; post", || both::<L>().0.wait_and_post(), new::<L>),
         ("once, done", || both::<L>().1.ask(), new::<L>),
     ];
-    Lock {
-        name: name.to_owned(),
-        rows: rows.into(),
-    }
+    Lock { name: name.to_owned(), rows: rows.into() }
 }

@@ -1,7 +1,7 @@
 //! A reader/writer lock: read, write; the end of a write with sleeping readers, and of a read with
 //! a sleeping writer.
 
-use super::{Lock, Row};
+use super::rows::{Lock, Row};
 use crate::costs::scene::{Apart, asleep, on_stage, put};
 use crate::locks::BenchRwLock;
 
@@ -18,10 +18,7 @@ pub(super) fn rwlock<L: BenchRwLock>() -> Lock {
             asleep(1, write::<L>);
         }),
     ];
-    Lock {
-        name: L::NAME.to_owned(),
-        rows: rows.into(),
-    }
+    Lock { name: L::NAME.to_owned(), rows: rows.into() }
 }
 
 /// Puts a new one on the stage and uses it once.

@@ -14,7 +14,7 @@
 //! freed, even if its thread exits and leaves the lock locked.
 
 use super::library::functions;
-use crate::locks::{BenchMutex, BenchRwLock};
+use crate::locks::traits::{BenchMutex, BenchRwLock};
 use core::cell::{Cell, UnsafeCell};
 use core::ffi::c_void;
 use core::ptr::{NonNull, null_mut};
@@ -124,10 +124,7 @@ unsafe impl BenchMutex for QueuingMutex {
     const NAME: &'static str = "tbb::queuing_mutex";
 
     fn new() -> Self {
-        Self {
-            tail: UnsafeCell::new(0),
-            held: Held::new(),
-        }
+        Self { tail: UnsafeCell::new(0), held: Held::new() }
     }
 
     #[inline(never)]
@@ -179,10 +176,7 @@ unsafe impl BenchRwLock for QueuingRwMutex {
     const NAME: &'static str = "tbb::queuing_rw_mutex";
 
     fn new() -> Self {
-        Self {
-            tail: UnsafeCell::new(0),
-            writer: Held::new(),
-        }
+        Self { tail: UnsafeCell::new(0), writer: Held::new() }
     }
 
     #[inline(never)]
@@ -196,9 +190,7 @@ unsafe impl BenchRwLock for QueuingRwMutex {
 
     #[inline(never)]
     unsafe fn read_unlock(&self) {
-        let node = READER
-            .take()
-            .expect("the calling thread has locked for reading");
+        let node = READER.take().expect("the calling thread has locked for reading");
         // SAFETY: the node is in this lock's queue, because the caller holds it for reading.
         unsafe { (functions().queuing_rw_unlock)(Node::place(node)) };
         FREE.with(|free| free.give_back(node));

@@ -75,7 +75,8 @@ int main(int, char **arguments) {
         });
         std::unique_lock guard(mutex);
         bool late = changed.wait_for(guard, 20ms) == std::cv_status::timeout;
-        late &= !changed.wait_until(guard, std::chrono::system_clock::now() + 20ms, [] { return false; });
+        late &= !changed.wait_until(guard, std::chrono::system_clock::now() + 20ms,
+                                    [] { return false; });
         std::printf("condition %d, timeouts %d\n", turn, late);
     }
     {
@@ -128,7 +129,8 @@ int main(int, char **arguments) {
     }
     {
         long sum = 0;
-        for (int i = 0; i < 200; i++) sum += std::async(std::launch::async, [i] { return i; }).get();
+        for (int i = 0; i < 200; i++)
+            sum += std::async(std::launch::async, [i] { return i; }).get();
         std::promise<int> promise;
         std::thread giver([&] { promise.set_value_at_thread_exit(7); });
         std::printf("futures %ld, at thread exit %d\n", sum, promise.get_future().get());

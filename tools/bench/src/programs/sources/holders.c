@@ -79,15 +79,18 @@ int main(int count, char **arguments) {
     double started;
     long sum = 0;
     sleeps = count == 3 && strcmp(arguments[1], "sleep") == 0;
-    if (count != 3 || (!sleeps && strcmp(arguments[1], "yield") != 0) || (turns = atol(arguments[2])) <= 0) {
+    if (count != 3 || (!sleeps && strcmp(arguments[1], "yield") != 0) ||
+        (turns = atol(arguments[2])) <= 0) {
         fprintf(stderr, "usage: holders yield|sleep TURNS\n");
         return 2;
     }
     check(pthread_mutexattr_init(&recursive), "mutexattr_init");
     check(pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE), "settype");
-    for (int i = 0; i < MUTEXES; i++) check(pthread_mutex_init(&all[i].mutex, &recursive), "mutex_init");
+    for (int i = 0; i < MUTEXES; i++)
+        check(pthread_mutex_init(&all[i].mutex, &recursive), "mutex_init");
     check(pthread_barrier_init(&start, NULL, THREADS + 1), "barrier_init");
-    for (long i = 0; i < THREADS; i++) check(pthread_create(&threads[i], NULL, take_turns, (void *)i), "create");
+    for (long i = 0; i < THREADS; i++)
+        check(pthread_create(&threads[i], NULL, take_turns, (void *)i), "create");
     pthread_barrier_wait(&start);
     started = now();
     for (int i = 0; i < THREADS; i++) check(pthread_join(threads[i], NULL), "join");

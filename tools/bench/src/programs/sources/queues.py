@@ -1,4 +1,5 @@
-"""Four producers and four consumers on a short queue.Queue. Prints what came through: the same in every run."""
+"""Four producers and four consumers on a short queue.Queue. Prints what came through: the same in
+every run."""
 
 import queue
 import sys

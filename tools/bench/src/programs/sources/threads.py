@@ -1,4 +1,5 @@
-"""Each kind of lock that Python's threads, pools and processes have. Prints the same in every run."""
+"""Each kind of lock that Python's threads, pools and processes have. Prints the same in every
+run."""
 
 import asyncio
 import concurrent.futures
@@ -169,7 +170,8 @@ def event_loop():
 
 started = time.monotonic()
 for part in (
-    condition, barrier, semaphore, timeouts, pool, forks, processes, shared_counter, database, event_loop,
+    condition, barrier, semaphore, timeouts, pool, forks, processes, shared_counter, database,
+    event_loop,
 ):
     print(part.__name__, part(), flush=True)
 print("seconds", time.monotonic() - started, file=sys.stderr)

@@ -1,4 +1,5 @@
-// Workers that wait on shared memory, and the thread pool under files, hashes and compression. Prints the same in every run.
+// Workers that wait on shared memory, and the thread pool under files, hashes and compression.
+// Prints the same in every run.
 "use strict";
 const { Worker, isMainThread, workerData } = require("worker_threads");
 const crypto = require("crypto");
@@ -28,11 +29,14 @@ async function main(turns) {
   console.log("turns", new Int32Array(shared)[0]);
 
   const hashes = [];
-  for (let i = 0; i < 64; i++) hashes.push(promisify(crypto.pbkdf2)("secret", `salt ${i}`, 1000, 32, "sha256"));
+  for (let i = 0; i < 64; i++) {
+    hashes.push(promisify(crypto.pbkdf2)("secret", `salt ${i}`, 1000, 32, "sha256"));
+  }
   const all = Buffer.concat(await Promise.all(hashes));
   console.log("hashes", crypto.createHash("sha256").update(all).digest("hex"));
 
-  const packed = await Promise.all(hashes.map((_, i) => promisify(zlib.deflate)(Buffer.alloc(100000, i))));
+  const packed = await Promise.all(
+    hashes.map((_, i) => promisify(zlib.deflate)(Buffer.alloc(100000, i))));
   console.log("packed", packed.reduce((sum, one) => sum + one.length, 0));
   console.error("seconds", Number(process.hrtime.bigint() - started) / 1e9);
 }

@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::thread;
 
 /// For a waiter whose wake-up was lost.
-fn sleep_for_ever() -> ! {
+fn sleep_forever() -> ! {
     loop {
         thread::park();
     }

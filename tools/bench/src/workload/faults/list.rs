@@ -10,8 +10,10 @@ use crate::harness::{Contender, Context, Failure, Measured};
 use crate::locks::{BenchCondvar, BenchMutex, BenchRwLock};
 use crate::ops::{Futexes, Kernel};
 use crate::usage::Usage;
+use crate::workload;
 use crate::workload::calls::Call;
 use crate::workload::crowd::Work;
+use crate::workload::futexes::OURS;
 use crate::workload::game::Signal;
 use crate::workload::guarded::open::Open;
 use crate::workload::lockhammer::Load;
@@ -19,7 +21,6 @@ use crate::workload::ping_pong::{Placement, Spin};
 use crate::workload::race::Place;
 use crate::workload::rwlock::classes::Classes;
 use crate::workload::uncontended::Section;
-use crate::workload::{self, OURS};
 use Fault::{DoesLess, LosesWake, SkipsLock};
 use Shown::{By, Cannot, Fails, Hangs};
 use std::rc::Rc;
@@ -37,16 +38,12 @@ const NO_LOCK: Shown = Cannot("the workload has no lock");
 const COUNTED: Shown =
     Cannot("a mutex does nothing else that could be left out: the sections are the workload's own");
 
-const NOBODY_WAITED: &str = "kept no thread waiting";
-const NOBODY_SLEPT: &str = "a thread ran that was not woken";
+const NONE_WAITED: &str = "kept no thread waiting";
+const NONE_SLEPT: &str = "a thread ran that was not woken";
 const SPURIOUS: &str = "an unsignalled wait returned";
 
 const fn row(workload: &'static str, fault: Fault, shown: Shown) -> Row {
-    Row {
-        workload,
-        fault,
-        shown,
-    }
+    Row { workload, fault, shown }
 }
 
 #[rustfmt::skip]
@@ -57,9 +54,9 @@ pub(super) const TABLE: &[Row] = &[
     row("calls", DoesLess, Fails("found another value", |context|
         calls(lie(Lie::AlwaysMismatches), Call::Wait, context))),
     row("calls", DoesLess, Fails("reported 0 woken", |context|
-        calls(lie(Lie::WakesNobody), Call::Wake, context))),
+        calls(lie(Lie::WakesNone), Call::Wake, context))),
     row("calls", DoesLess, Fails("1 had stayed", |context|
-        calls(lie(Lie::RequeuesNobody), Call::Requeue, context))),
+        calls(lie(Lie::RequeuesNone), Call::Requeue, context))),
     row("calls", DoesLess, Fails("wake_op woke 0", |context|
         calls(lie(Lie::OperatesOnNothing), Call::WakeOp, context))),
 
@@ -72,50 +69,50 @@ pub(super) const TABLE: &[Row] = &[
     row("wake", SkipsLock, NO_LOCK),
     row("wake", LosesWake, Hangs(|context|
         Ok(workload::wake::contender(lost(A_FEW), &crew(4, context)?, 1)))),
-    row("wake", DoesLess, Fails(NOBODY_SLEPT, |context|
+    row("wake", DoesLess, Fails(NONE_SLEPT, |context|
         Ok(workload::wake::contender(lie(Lie::NeverWaits), &crew(4, context)?, 1)))),
     row("wake", DoesLess, Fails("reported 0 woken", |context|
-        Ok(workload::wake::contender(lie(Lie::WakesNobody), &crew(4, context)?, 1)))),
+        Ok(workload::wake::contender(lie(Lie::WakesNone), &crew(4, context)?, 1)))),
 
     row("wake-parallel", SkipsLock, NO_LOCK),
     row("wake-parallel", LosesWake, Hangs(|context| wake_parallel(lost(A_FEW), context))),
-    row("wake-parallel", DoesLess, Fails(NOBODY_SLEPT, |context|
+    row("wake-parallel", DoesLess, Fails(NONE_SLEPT, |context|
         wake_parallel(lie(Lie::NeverWaits), context))),
 
     row("requeue", SkipsLock, NO_LOCK),
     row("requeue", LosesWake, Hangs(|context| requeue(lost(A_FEW), context))),
     row("requeue", DoesLess, Fails("4 still on the first word", |context|
-        requeue(lie(Lie::MovesNobody), context))),
+        requeue(lie(Lie::MovesNone), context))),
     row("requeue", DoesLess, Fails("moved 0", |context|
-        requeue(lie(Lie::RequeuesNobody), context))),
+        requeue(lie(Lie::RequeuesNone), context))),
 
     row("ping-pong", SkipsLock, NO_LOCK),
     row("ping-pong", LosesWake, Hangs(|context| ping_pong(lost(A_FEW), true, context))),
-    row("ping-pong", DoesLess, Fails(NOBODY_SLEPT, |context|
+    row("ping-pong", DoesLess, Fails(NONE_SLEPT, |context|
         ping_pong(lie(Lie::NeverWaits), true, context))),
 
     row("shared", SkipsLock, NO_LOCK),
     row("shared", LosesWake, Hangs(|context|
         ping_pong(SleepsOn::after(A_FEW, Kernel::<false>), false, context))),
-    row("shared", DoesLess, Fails(NOBODY_SLEPT, |context|
+    row("shared", DoesLess, Fails(NONE_SLEPT, |context|
         ping_pong(Liar::<false>(Lie::NeverWaits), false, context))),
 
     row("scale", SkipsLock, NO_LOCK),
     row("scale", LosesWake, Hangs(|context| scale(lost(A_FEW), context))),
-    row("scale", DoesLess, Fails(NOBODY_SLEPT, |context| scale(lie(Lie::NeverWaits), context))),
+    row("scale", DoesLess, Fails(NONE_SLEPT, |context| scale(lie(Lie::NeverWaits), context))),
 
     row("memory", SkipsLock, NO_LOCK),
     row("memory", LosesWake, Hangs(|_| Ok(memory(SleepsOn::after(2, OURS))))),
     row("memory", DoesLess, Fails("no table to be measured", |_| Ok(memory(Kernel::<true>)))),
 
-    row("uncontended", SkipsLock, Fails(NOBODY_WAITED, uncontended_mutex::<Open>)),
-    row("uncontended", SkipsLock, Fails(NOBODY_WAITED, |context|
+    row("uncontended", SkipsLock, Fails(NONE_WAITED, uncontended_mutex::<Open>)),
+    row("uncontended", SkipsLock, Fails(NONE_WAITED, |context|
         Ok(workload::uncontended::failing_trylock::<Open>(&crew(1, context)?)))),
-    row("uncontended", SkipsLock, Fails(NOBODY_WAITED, |context|
+    row("uncontended", SkipsLock, Fails(NONE_WAITED, |context|
         Ok(workload::uncontended::reader::<Open>(&crew(1, context)?, Section::Empty)))),
-    row("uncontended", SkipsLock, Fails(NOBODY_WAITED, |context|
+    row("uncontended", SkipsLock, Fails(NONE_WAITED, |context|
         Ok(workload::uncontended::writer::<Open>(&crew(1, context)?, Section::Filler)))),
-    row("uncontended", SkipsLock, Fails(NOBODY_WAITED, |context|
+    row("uncontended", SkipsLock, Fails(NONE_WAITED, |context|
         Ok(workload::uncontended::semaphore::<OpenToAll>(&crew(1, context)?, Section::Empty)))),
     row("uncontended", LosesWake, Hangs(uncontended_mutex::<SleepsOnLock<0>>)),
     row("uncontended", LosesWake, Hangs(|context|
@@ -130,69 +127,69 @@ pub(super) const TABLE: &[Row] = &[
     row("semaphore", LosesWake, Hangs(|context|
         Ok(workload::semaphore::contender::<SleepsOnSemaphore<8>>(
             &crew(2, context)?, Place::OneCpu, BATCH)))),
-    row("semaphore", DoesLess, Fails(NOBODY_WAITED, |context|
+    row("semaphore", DoesLess, Fails(NONE_WAITED, |context|
         Ok(workload::semaphore::contender::<OpenToAll>(&crew(2, context)?, Place::OneCpu, BATCH)))),
     row("semaphore", DoesLess,
         By("workload::semaphore::tests::\
-            a_semaphore_that_lets_anybody_through_is_found_out_by_the_turns")),
+            a_semaphore_that_lets_every_thread_through_is_detected_by_the_turns")),
 
-    row("queue", SkipsLock, Fails(NOBODY_WAITED, queue::<OpenCondvar>)),
+    row("queue", SkipsLock, Fails(NONE_WAITED, queue::<OpenCondvar>)),
     row("queue", LosesWake, Hangs(queue::<SleepsOnCondvar>)),
     row("queue", DoesLess, Fails(SPURIOUS, queue::<NeverWaits>)),
-    row("queue", DoesLess, By("workload::queue::tests::an_item_out_of_turn_is_found_out")),
+    row("queue", DoesLess, By("workload::queue::tests::an_item_out_of_turn_is_detected")),
 
     row("barrier", SkipsLock, NO_LOCK),
     row("barrier", LosesWake, Hangs(|context|
         Ok(workload::barrier::contender::<SleepsOnBarrier>(&crew(2, context)?, BATCH)))),
-    row("barrier", DoesLess, Fails(NOBODY_WAITED, |context|
+    row("barrier", DoesLess, Fails(NONE_WAITED, |context|
         Ok(workload::barrier::contender::<OpenToAll>(&crew(2, context)?, BATCH)))),
-    row("barrier", DoesLess, By("workload::barrier::tests::a_barrier_that_is_none_is_found_out")),
+    row("barrier", DoesLess, By("workload::barrier::tests::a_barrier_that_is_none_is_detected")),
 
     row("event", SkipsLock, NO_LOCK),
     row("event", LosesWake, Hangs(|context|
         Ok(workload::event::contender::<SleepsOnEvent>(&crew(4, context)?, 2)))),
-    row("event", DoesLess, Fails(NOBODY_SLEPT, |context|
+    row("event", DoesLess, Fails(NONE_SLEPT, |context|
         Ok(workload::event::contender::<OpenToAll>(&crew(4, context)?, 2)))),
 
-    row("lockhammer", SkipsLock, Fails(NOBODY_WAITED, lockhammer::<Open>)),
-    row("lockhammer", SkipsLock, By("workload::mutex::tests::a_lock_that_is_none_is_found_out")),
+    row("lockhammer", SkipsLock, Fails(NONE_WAITED, lockhammer::<Open>)),
+    row("lockhammer", SkipsLock, By("workload::mutex::tests::a_lock_that_is_none_is_detected")),
     row("lockhammer", LosesWake, Hangs(lockhammer::<SleepsOnLock<1>>)),
     row("lockhammer", DoesLess, COUNTED),
 
-    row("rates", SkipsLock, Fails(NOBODY_WAITED, rates::<Open>)),
-    row("rates", SkipsLock, By("workload::mutex::tests::a_lock_that_is_none_is_found_out")),
+    row("rates", SkipsLock, Fails(NONE_WAITED, rates::<Open>)),
+    row("rates", SkipsLock, By("workload::mutex::tests::a_lock_that_is_none_is_detected")),
     row("rates", LosesWake, Hangs(rates::<SleepsOnLock<1>>)),
     row("rates", DoesLess, COUNTED),
 
-    row("mutex", SkipsLock, Fails(NOBODY_WAITED, mutex::<Open>)),
-    row("mutex", SkipsLock, By("workload::mutex::tests::a_lock_that_is_none_is_found_out")),
+    row("mutex", SkipsLock, Fails(NONE_WAITED, mutex::<Open>)),
+    row("mutex", SkipsLock, By("workload::mutex::tests::a_lock_that_is_none_is_detected")),
     row("mutex", LosesWake, Hangs(mutex::<SleepsOnLock<1>>)),
     row("mutex", DoesLess, COUNTED),
 
-    row("shifting", SkipsLock, Fails(NOBODY_WAITED, shifting::<Open>)),
-    row("shifting", SkipsLock, By("workload::shifting::tests::a_lock_that_is_none_is_found_out")),
+    row("shifting", SkipsLock, Fails(NONE_WAITED, shifting::<Open>)),
+    row("shifting", SkipsLock, By("workload::shifting::tests::a_lock_that_is_none_is_detected")),
     row("shifting", LosesWake, Hangs(shifting::<SleepsOnLock<1>>)),
     row("shifting", DoesLess, COUNTED),
 
-    row("rwlock", SkipsLock, Fails(NOBODY_WAITED, rwlock::<Open>)),
-    row("rwlock", SkipsLock, Fails(NOBODY_WAITED, rwlock_classes::<Open>)),
-    row("rwlock", SkipsLock, By("workload::rwlock::tests::a_lock_that_is_none_is_found_out")),
+    row("rwlock", SkipsLock, Fails(NONE_WAITED, rwlock::<Open>)),
+    row("rwlock", SkipsLock, Fails(NONE_WAITED, rwlock_classes::<Open>)),
+    row("rwlock", SkipsLock, By("workload::rwlock::tests::a_lock_that_is_none_is_detected")),
     row("rwlock", LosesWake, Hangs(rwlock::<SleepsOnLock<3>>)),
     row("rwlock", LosesWake, Hangs(rwlock_classes::<SleepsOnLock<3>>)),
     row("rwlock", DoesLess,
         Fails("a write lock against readers kept no thread", rwlock::<OpenToReaders>)),
 
-    row("signal", SkipsLock, Fails(NOBODY_WAITED, signal::<OpenCondvar>)),
+    row("signal", SkipsLock, Fails(NONE_WAITED, signal::<OpenCondvar>)),
     row("signal", LosesWake, Hangs(signal::<SleepsOnCondvar>)),
     row("signal", DoesLess, Fails(SPURIOUS, signal::<NeverWaits>)),
 
-    row("cond-perf", SkipsLock, Fails(NOBODY_WAITED, cond_perf::<OpenCondvar>)),
+    row("cond-perf", SkipsLock, Fails(NONE_WAITED, cond_perf::<OpenCondvar>)),
     row("cond-perf", SkipsLock,
-        By("workload::cond_perf::tests::a_mutex_that_is_none_is_found_out")),
+        By("workload::cond_perf::tests::a_mutex_that_is_none_is_detected")),
     row("cond-perf", LosesWake, Hangs(cond_perf::<SleepsOnCondvar>)),
     row("cond-perf", DoesLess, Fails(SPURIOUS, cond_perf::<NeverWaits>)),
 
-    row("pp", SkipsLock, Fails(NOBODY_WAITED, pp::<OpenCondvar>)),
+    row("pp", SkipsLock, Fails(NONE_WAITED, pp::<OpenCondvar>)),
     row("pp", LosesWake, Hangs(pp::<SleepsOnCondvar>)),
     row("pp", DoesLess, Fails(SPURIOUS, pp::<NeverWaits>)),
 
@@ -222,9 +219,7 @@ fn calls<F: Futexes>(futex: F, call: Call, context: &Context) -> Built {
 
 fn wake_parallel<F: Futexes>(futex: F, context: &Context) -> Built {
     let (sleepers, wakers) = (crew(4, context)?, crew(2, context)?);
-    Ok(workload::wake_parallel::contender(
-        futex, &sleepers, &wakers,
-    ))
+    Ok(workload::wake_parallel::contender(futex, &sleepers, &wakers))
 }
 
 fn requeue<F: Futexes>(futex: F, context: &Context) -> Built {
@@ -233,14 +228,7 @@ fn requeue<F: Futexes>(futex: F, context: &Context) -> Built {
 
 fn ping_pong<F: Futexes>(futex: F, private: bool, context: &Context) -> Built {
     let (crew, place) = (crew(2, context)?, Placement::OneCpu);
-    Ok(workload::ping_pong::contender(
-        futex,
-        "",
-        &crew,
-        place,
-        Spin::Off,
-        private,
-    ))
+    Ok(workload::ping_pong::contender(futex, "", &crew, place, Spin::Off, private))
 }
 
 fn scale<F: Futexes>(futex: F, context: &Context) -> Built {
@@ -252,11 +240,7 @@ fn scale<F: Futexes>(futex: F, context: &Context) -> Built {
 fn memory<F: Futexes>(futex: F) -> Contender {
     Contender::named("bytes", move |context| {
         let bytes = workload::memory::bytes_after_waiting(futex, 4, context)?;
-        Ok(Measured {
-            values: vec![bytes as f64],
-            operations: 0,
-            usage: Usage::default(),
-        })
+        Ok(Measured { values: vec![bytes as f64], operations: 0, usage: Usage::default() })
     })
 }
 
@@ -271,10 +255,7 @@ fn queue<C: BenchCondvar>(context: &Context) -> Built {
 }
 
 fn lockhammer<M: BenchMutex>(context: &Context) -> Built {
-    let load = Load {
-        hold: 200.0,
-        gap: 0.0,
-    };
+    let load = Load { hold: 200.0, gap: 0.0 };
     let crew = crew(2, context)?;
     Ok(workload::lockhammer::contender::<M>(&crew, load, TIME))
 }
@@ -285,11 +266,7 @@ fn rates<M: BenchMutex>(context: &Context) -> Built {
 }
 
 fn mutex<M: BenchMutex>(context: &Context) -> Built {
-    let work = Work {
-        inside: 5,
-        outside: 1,
-        naps: 0,
-    };
+    let work = Work { inside: 5, outside: 1, naps: 0 };
     let crew = crew(2, context)?;
     Ok(workload::mutex::timed::<M>(&crew, work, [TIME; 2]))
 }
@@ -301,10 +278,7 @@ fn shifting<M: BenchMutex>(context: &Context) -> Built {
 
 fn rwlock<L: BenchRwLock>(context: &Context) -> Built {
     let crew = crew(4, context)?;
-    let load = workload::rwlock::mixed::Load {
-        period: 2,
-        gap: 0.0,
-    };
+    let load = workload::rwlock::mixed::Load { period: 2, gap: 0.0 };
     Ok(workload::rwlock::mixed::contender::<L>(&crew, load, TIME))
 }
 
@@ -312,17 +286,13 @@ fn rwlock_classes<L: BenchRwLock>(context: &Context) -> Built {
     let (readers, writers) = (2, 2);
     let classes = Classes { readers, writers };
     let crew = crew(readers + writers, context)?;
-    Ok(workload::rwlock::classes::contender::<L>(
-        &crew, classes, TIME,
-    ))
+    Ok(workload::rwlock::classes::contender::<L>(&crew, classes, TIME))
 }
 
 fn signal<C: BenchCondvar>(context: &Context) -> Built {
     let (crew, place) = (crew(2, context)?, Place::OneCpu);
     let signal = Signal::Held;
-    Ok(workload::hand_over::contender::<C>(
-        &crew, place, signal, BATCH,
-    ))
+    Ok(workload::hand_over::contender::<C>(&crew, place, signal, BATCH))
 }
 
 fn cond_perf<C: BenchCondvar>(context: &Context) -> Built {

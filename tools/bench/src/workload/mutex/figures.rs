@@ -37,12 +37,7 @@ pub(super) const OF_SECTIONS: &[Metric] = &[
 /// The values of [`OF_TIME`]: the waits were timed only in `latency`.
 pub(super) fn of_time(throughput: &Outcome, latency: &Outcome) -> Vec<f64> {
     let sections = sections(throughput);
-    let shares = Shares::of(
-        throughput
-            .threads
-            .iter()
-            .map(|thread| thread.sections as f64),
-    );
+    let shares = Shares::of(throughput.threads.iter().map(|thread| thread.sections as f64));
     let mut values = vec![
         sections / (throughput.took / 1e9),
         cpu(throughput),
@@ -80,11 +75,7 @@ pub(super) fn usage(outcome: &Outcome) -> Usage {
 
 /// The number of sections done; at least one, so that it can be a divisor.
 pub(super) fn sections(outcome: &Outcome) -> f64 {
-    let sections: u64 = outcome
-        .threads
-        .iter()
-        .map(|thread: &Served| thread.sections)
-        .sum();
+    let sections: u64 = outcome.threads.iter().map(|thread: &Served| thread.sections).sum();
     sections.max(1) as f64
 }
 
@@ -94,21 +85,13 @@ fn cpu(outcome: &Outcome) -> f64 {
 
 fn switches(outcome: &Outcome) -> [f64; 2] {
     let (usage, sections) = (usage(outcome), sections(outcome));
-    [
-        usage.voluntary_switches as f64 / sections,
-        usage.involuntary_switches as f64 / sections,
-    ]
+    [usage.voluntary_switches as f64 / sections, usage.involuntary_switches as f64 / sections]
 }
 
 fn waits(outcome: &Outcome) -> [f64; 4] {
     let tick = ticks::nanoseconds_per_tick();
     let quantile = |quantile| outcome.waits.value_at_quantile(quantile) as f64 * tick;
-    [
-        quantile(0.5),
-        quantile(0.99),
-        quantile(0.999),
-        outcome.waits.max() as f64 * tick,
-    ]
+    [quantile(0.5), quantile(0.99), quantile(0.999), outcome.waits.max() as f64 * tick]
 }
 
 /// How evenly something was shared out.
@@ -129,11 +112,7 @@ impl Shares {
         let mean = sum / threads;
         if sum == 0.0 {
             // Nothing was served, so all shares are equal.
-            return Self {
-                jain: 1.0,
-                least: 1.0,
-                most: 1.0,
-            };
+            return Self { jain: 1.0, least: 1.0, most: 1.0 };
         }
         Self {
             jain: sum * sum / (threads * squares),

@@ -1,14 +1,15 @@
 //! Threads that only read and threads that only write, for a time: how long each class waits for
 //! the other.
 
-use super::{Guarded, check_writes};
+use super::guarded::{Guarded, check_writes};
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
-use crate::locks::{BenchRwLock, every_rwlock};
-use crate::run::Settings;
+use crate::locks::{BenchRwLock, every_rwlock, rwlocks};
+use crate::settings::Settings;
 use crate::ticks;
+use crate::workload::proof;
 use crate::workload::race::{Place, Took, race};
-use crate::workload::{nanoseconds, proof};
+use crate::workload::timing::nanoseconds;
 use hdrhistogram::Histogram;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -29,11 +30,6 @@ const METRICS: &[Metric] = &[
     Metric::less("write max", "ns"),
     Metric::less("slept", "/op"),
 ];
-
-/// The longest wait, in ticks, that the histogram distinguishes: a quarter of an hour at 1 GHz.
-const LONGEST: u64 = 1 << 40;
-/// Two digits: the histograms of a hundred threads take a megabyte or two together.
-const DIGITS: u8 = 2;
 
 /// How often to check whether every thread has had a CPU.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
@@ -56,11 +52,7 @@ const fn classes(readers: usize, writers: usize) -> Classes {
 
 pub(super) fn cases(settings: &Settings) -> Vec<Case> {
     let case = |classes| case(classes, settings.window);
-    let shares = if settings.full {
-        &SHARES_FULL[..]
-    } else {
-        &SHARES[..]
-    };
+    let shares = if settings.full { &SHARES_FULL[..] } else { &SHARES[..] };
     shares.iter().copied().map(case).collect()
 }
 
@@ -69,25 +61,20 @@ pub(super) fn case(classes: Classes, time: Duration) -> Case {
     let share = 100 * readers / (readers + writers);
     let plural = if writers == 1 { "" } else { "s" };
     let name = format!("{readers} readers, {writers} writer{plural} ({share} % read)");
-    let contenders = every_rwlock!(nothing()).len();
-    Case::new(name, METRICS, contenders, move |context| {
+    Case::new(name, METRICS, rwlocks(), move |context| {
         let crew = Rc::new(Crew::new(readers + writers, context)?);
         Ok(every_rwlock!(contender(&crew, classes, time)))
     })
 }
-
-fn nothing<L: BenchRwLock>() {}
 
 pub(in crate::workload) fn contender<L: BenchRwLock>(
     crew: &Rc<Crew>,
     classes: Classes,
     time: Duration,
 ) -> Contender {
-    let (crew, guarded) = (crew.clone(), Arc::new(Guarded::<L>::new()));
-    let provers = crew.clone();
-    let proof = move |context: &Context| proof::rwlock::<L>(&provers, context);
-    proof::proved(L::NAME, proof, move |context| {
-        measure(&crew, &guarded, classes, time, context)
+    let guarded = Arc::new(Guarded::<L>::new());
+    proof::proved_by(crew, L::NAME, proof::rwlock::<L>, move |crew, context| {
+        measure(crew, &guarded, classes, time, context)
     })
 }
 
@@ -101,11 +88,7 @@ struct Class {
 
 impl Class {
     fn new() -> Self {
-        Self {
-            waits: Histogram::new_with_bounds(1, LONGEST, DIGITS)
-                .expect("constant bounds that are in order"),
-            torn: 0,
-        }
+        Self { waits: ticks::histogram(), torn: 0 }
     }
 
     fn add(&mut self, one: &Self) {
@@ -117,12 +100,7 @@ impl Class {
     fn waits(&self) -> [f64; 4] {
         let tick = ticks::nanoseconds_per_tick();
         let quantile = |quantile| self.waits.value_at_quantile(quantile) as f64 * tick;
-        [
-            quantile(0.5),
-            quantile(0.99),
-            quantile(0.999),
-            self.waits.max() as f64 * tick,
-        ]
+        [quantile(0.5), quantile(0.99), quantile(0.999), self.waits.max() as f64 * tick]
     }
 }
 
@@ -154,16 +132,9 @@ pub(super) fn measure<L: BenchRwLock>(
     let before = guarded.writes();
     let theirs = shared.clone();
     let operate = move |number: usize| {
-        let class = if number < classes.readers {
-            READERS
-        } else {
-            WRITERS
-        };
+        let class = if number < classes.readers { READERS } else { WRITERS };
         let done = theirs.operate(class);
-        let mut all = theirs
-            .classes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut all = theirs.classes.lock().unwrap_or_else(PoisonError::into_inner);
         all[class].add(&done);
     };
     let mut ran = 0.0;
@@ -187,26 +158,16 @@ pub(super) fn measure<L: BenchRwLock>(
             ran = nanoseconds(start, Instant::now());
         },
     )?;
-    let done = shared
-        .classes
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
+    let done = shared.classes.lock().unwrap_or_else(PoisonError::into_inner);
     let [reads, writes] = done.each_ref().map(|class| class.waits.len());
     check_writes(guarded, before, writes, done[READERS].torn)?;
     let (seconds, all) = (ran / 1e9, (reads + writes).max(1) as f64);
-    let mut values = vec![
-        reads as f64 / seconds,
-        writes as f64 / seconds,
-        usage.cpu_seconds * 1e9 / all,
-    ];
+    let mut values =
+        vec![reads as f64 / seconds, writes as f64 / seconds, usage.cpu_seconds * 1e9 / all];
     values.extend(done[READERS].waits());
     values.extend(done[WRITERS].waits());
     values.push(usage.voluntary_switches as f64 / all);
-    Ok(Measured {
-        values,
-        operations: reads + writes,
-        usage,
-    })
+    Ok(Measured { values, operations: reads + writes, usage })
 }
 
 impl<L: BenchRwLock> Shared<L> {

@@ -6,15 +6,17 @@
 //! times as slow from one moment to the next, and a number that fits one state would take minutes
 //! in the other.
 
-use super::{Guarded, check_writes};
+use super::guarded::{Guarded, check_writes};
 use crate::crew::Crew;
 use crate::harness::{Case, Contender, Context, Failure, Measured, Metric};
-use crate::locks::{BenchRwLock, every_rwlock};
-use crate::run::Settings;
+use crate::locks::{BenchRwLock, every_rwlock, rwlocks};
+use crate::pause;
+use crate::settings::Settings;
 use crate::ticks;
 use crate::usage::Usage;
+use crate::workload::proof;
 use crate::workload::race::{Place, Took, race};
-use crate::workload::{nanoseconds, pause, proof};
+use crate::workload::timing::nanoseconds;
 use hdrhistogram::Histogram;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
@@ -29,10 +31,6 @@ const METRICS: &[Metric] = &[
     Metric::less("wait p99.9", "ns"),
     Metric::less("wait max", "ns"),
 ];
-
-/// The longest wait, in ticks, that the histogram distinguishes: a quarter of an hour at 1 GHz.
-const LONGEST: u64 = 1 << 40;
-const DIGITS: u8 = 2;
 
 /// The work of the threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,17 +52,13 @@ const APART_PERIOD: u64 = 10;
 const APART_GAP: f64 = 1000.0;
 
 pub(super) fn cases(settings: &Settings) -> Vec<Case> {
-    let of_user = settings.threads != Settings::default().threads;
+    let of_user = settings.has_threads();
     let threads: &[usize] = match settings.full {
         _ if of_user => &settings.threads,
         true => &THREADS_FULL,
         false => &THREADS,
     };
-    let periods: &[u64] = if settings.full {
-        &PERIODS_FULL
-    } else {
-        &PERIODS
-    };
+    let periods: &[u64] = if settings.full { &PERIODS_FULL } else { &PERIODS };
     let mut cases = Vec::new();
     for &threads in threads {
         let time = time(threads, settings.window);
@@ -72,10 +66,7 @@ pub(super) fn cases(settings: &Settings) -> Vec<Case> {
             cases.push(case(threads, Load { period, gap: 0.0 }, time));
         }
         if APART.contains(&threads) || of_user {
-            let load = Load {
-                period: APART_PERIOD,
-                gap: APART_GAP,
-            };
+            let load = Load { period: APART_PERIOD, gap: APART_GAP };
             cases.push(case(threads, load, time));
         }
     }
@@ -103,30 +94,23 @@ pub(super) fn case(threads: usize, load: Load, time: Duration) -> Case {
         0 => format!("t = {threads}, {apart}no writes"),
         _ => format!("t = {threads}, {apart}one write in {period} operations"),
     };
-    let contenders = every_rwlock!(nothing()).len();
-    Case::new(name, METRICS, contenders, move |context| {
+    Case::new(name, METRICS, rwlocks(), move |context| {
         let crew = Rc::new(Crew::new(threads, context)?);
         Ok(every_rwlock!(contender(&crew, load, time)))
     })
 }
-
-fn nothing<L: BenchRwLock>() {}
 
 pub(in crate::workload) fn contender<L: BenchRwLock>(
     crew: &Rc<Crew>,
     load: Load,
     time: Duration,
 ) -> Contender {
-    let (crew, guarded) = (crew.clone(), Arc::new(Guarded::<L>::new()));
-    let provers = crew.clone();
-    let proof = move |context: &Context| proof::rwlock::<L>(&provers, context);
-    proof::proved(L::NAME, proof, move |context| {
-        let outcome = run::<L, false>(&crew, &guarded, load, time, context)?;
+    let guarded = Arc::new(Guarded::<L>::new());
+    proof::proved_by(crew, L::NAME, proof::rwlock::<L>, move |crew, context| {
+        let outcome = run::<L, false>(crew, &guarded, load, time, context)?;
         let (operations, nanoseconds) = (outcome.done.operations, outcome.nanoseconds);
         let all = operations as f64;
-        let waits = run::<L, true>(&crew, &guarded, load, time, context)?
-            .done
-            .waits;
+        let waits = run::<L, true>(crew, &guarded, load, time, context)?.done.waits;
         let tick = ticks::nanoseconds_per_tick();
         Ok(Measured {
             values: vec![
@@ -187,11 +171,7 @@ pub(super) fn run<L: BenchRwLock, const TIMED: bool>(
     let mut done = shared.done.lock().unwrap_or_else(PoisonError::into_inner);
     let done = std::mem::replace(&mut *done, Done::new());
     check_writes(guarded, before, done.writes, done.torn)?;
-    Ok(Outcome {
-        done,
-        nanoseconds: ran,
-        usage,
-    })
+    Ok(Outcome { done, nanoseconds: ran, usage })
 }
 
 /// The work of one thread, or of all.
@@ -209,14 +189,7 @@ pub(super) struct Done {
 
 impl Done {
     fn new() -> Self {
-        Self {
-            operations: 0,
-            writes: 0,
-            torn: 0,
-            counts: Vec::new(),
-            waits: Histogram::new_with_bounds(1, LONGEST, DIGITS)
-                .expect("constant bounds that are in order"),
-        }
+        Self { operations: 0, writes: 0, torn: 0, counts: Vec::new(), waits: ticks::histogram() }
     }
 
     fn add(&mut self, one: &Self) {

@@ -1,21 +1,15 @@
 use super::classes::{self, Classes};
+use super::guarded::Guarded;
 use super::*;
+use crate::cpus::allowed_cpus;
 use crate::crew::Crew;
-use crate::harness::{Context, run_case};
 use crate::locks::{glibc, stdlib};
-use crate::watchdog;
-use crate::workload::allowed_cpus;
 use crate::workload::guarded::open::Open;
+use crate::workload::testing::{
+    context, full, is_finite, is_positive, measured, names, with_threads,
+};
 use std::sync::Arc;
 use std::time::Duration;
-
-fn context() -> Context {
-    let settings = Settings {
-        rounds: 1,
-        ..Settings::default()
-    };
-    Context::new(settings, Arc::default())
-}
 
 /// Without a gap.
 fn load(period: u64) -> mixed::Load {
@@ -24,47 +18,32 @@ fn load(period: u64) -> mixed::Load {
 
 #[test]
 fn every_contender_is_measured() {
-    let _guard = watchdog::guard("rwlock, every contender");
+    let _guard = waitword_testkit::watch();
     let (readers, writers) = (3, 2);
     let cases = [
         mixed::case(3, load(0), Duration::from_millis(2)),
         mixed::case(3, load(10), Duration::from_millis(2)),
         mixed::case(2, load(2), Duration::from_millis(2)),
-        mixed::case(
-            2,
-            mixed::Load {
-                gap: 1000.0,
-                ..load(2)
-            },
-            Duration::from_millis(2),
-        ),
+        mixed::case(2, mixed::Load { gap: 1000.0, ..load(2) }, Duration::from_millis(2)),
         classes::case(Classes { readers, writers }, Duration::from_millis(5)),
     ];
     for case in cases {
-        let count = case.contenders;
-        let (report, failure) = run_case(case, &context(), &mut |_| ());
-        assert_eq!(failure, None);
-        let report = report.unwrap();
-        assert_eq!(report.variants.len(), count);
-        for variant in &report.variants {
-            let finite = |metric: &crate::report::MetricReport| metric.summary.median.is_finite();
-            assert!(variant.metrics.iter().all(finite), "{variant:?}");
-            assert!(variant.metrics[0].summary.median > 0.0, "{variant:?}");
-        }
+        let report = measured(case, &context());
+        is_finite(&report);
+        is_positive(&report);
     }
 }
 
 #[test]
 fn one_in_so_many_is_a_write() {
-    let _guard = watchdog::guard("rwlock, writes");
+    let _guard = waitword_testkit::watch();
     let context = context();
     let crew = Crew::new(1, &context).unwrap();
     for period in [0, 2, 10, 1000] {
         let guarded = Arc::new(Guarded::<stdlib::RwLock>::new());
         let time = Duration::from_millis(3);
-        let done = mixed::run::<_, true>(&crew, &guarded, load(period), time, &context)
-            .unwrap()
-            .done;
+        let done =
+            mixed::run::<_, true>(&crew, &guarded, load(period), time, &context).unwrap().done;
         let wanted = match period {
             0 => 0,
             _ => done.operations.div_ceil(period),
@@ -77,7 +56,7 @@ fn one_in_so_many_is_a_write() {
 
 #[test]
 fn each_class_has_its_waits() {
-    let _guard = watchdog::guard("rwlock, classes");
+    let _guard = waitword_testkit::watch();
     let context = context();
     let crew = Crew::new(3, &context).unwrap();
     let guarded = Arc::new(Guarded::<glibc::RwLock<glibc::PreferWriter>>::new());
@@ -85,36 +64,21 @@ fn each_class_has_its_waits() {
     let time = Duration::from_millis(20);
     let classes = Classes { readers, writers };
     let measured = classes::measure(&crew, &guarded, classes, time, &context).unwrap();
-    let [
-        reads,
-        writes,
-        _,
-        read_p50,
-        read_p99,
-        read_p999,
-        read_max,
-        write_p50,
-        ..,
-    ] = measured.values[..]
+    let [reads, writes, _, read_p50, read_p99, read_p999, read_max, write_p50, ..] =
+        measured.values[..]
     else {
         unreachable!()
     };
     assert!(reads > 0.0 && writes > 0.0, "{measured:?}");
-    assert!(
-        read_p50 <= read_p99 && read_p99 <= read_p999,
-        "{measured:?}"
-    );
+    assert!(read_p50 <= read_p99 && read_p99 <= read_p999, "{measured:?}");
     assert!(read_p999 <= read_max, "{measured:?}");
     assert!(write_p50 > 0.0, "{measured:?}");
-    assert!(
-        guarded.writes()[0] as f64 >= writes * 0.02 * 0.9,
-        "{measured:?}"
-    );
+    assert!(guarded.writes()[0] as f64 >= writes * 0.02 * 0.9, "{measured:?}");
 }
 
 #[test]
-fn a_lock_that_is_none_is_found_out() {
-    let _guard = watchdog::guard("rwlock, no lock");
+fn a_lock_that_is_none_is_detected() {
+    let _guard = waitword_testkit::watch();
     if allowed_cpus().len() < 2 {
         return;
     }
@@ -139,29 +103,15 @@ fn a_lock_that_is_none_is_found_out() {
 
 #[test]
 fn the_user_decides_how_many_cells_there_are() {
-    let names = |settings: Settings| -> Vec<String> {
-        cases(&settings).into_iter().map(|case| case.name).collect()
-    };
+    let names = |settings: Settings| names(cases(&settings));
     let usual = names(Settings::default());
     assert_eq!(usual.len(), 4 * 2 + 2 + 1);
-    let full = names(Settings {
-        full: true,
-        ..Settings::default()
-    });
+    let full = names(full());
     assert_eq!(full.len(), 5 * 5 + 2 + 3);
-    assert!(
-        full.contains(&"t = 8, one write in 1000 operations".to_owned()),
-        "{full:?}"
-    );
+    assert!(full.contains(&"t = 8, one write in 1000 operations".to_owned()), "{full:?}");
     let apart = "t = 2, 1000 ns apart, one write in 10 operations";
     assert!(usual.contains(&apart.to_owned()), "{usual:?}");
-    assert!(
-        full.contains(&"99 readers, 1 writer (99 % read)".to_owned()),
-        "{full:?}"
-    );
-    let chosen = names(Settings {
-        threads: vec![3],
-        ..Settings::default()
-    });
+    assert!(full.contains(&"99 readers, 1 writer (99 % read)".to_owned()), "{full:?}");
+    let chosen = names(with_threads(&[3]));
     assert_eq!(chosen.len(), 3 + 1);
 }

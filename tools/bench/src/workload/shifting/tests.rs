@@ -1,15 +1,7 @@
 use super::*;
 use crate::locks::glibc;
-use crate::watchdog;
 use crate::workload::guarded::open::Open;
-
-fn context() -> Context {
-    let settings = Settings {
-        rounds: 1,
-        ..Settings::default()
-    };
-    Context::new(settings, Arc::default())
-}
+use crate::workload::testing::context;
 
 #[test]
 fn the_metrics_names_say_what_the_phases_are() {
@@ -27,7 +19,7 @@ fn the_metrics_names_say_what_the_phases_are() {
 
 #[test]
 fn something_is_done_in_every_phase() {
-    let _guard = watchdog::guard("shifting");
+    let _guard = waitword_testkit::watch();
     let context = context();
     let crew = Crew::new(THREADS, &context).unwrap();
     let locks: Arc<[Guarded<glibc::Mutex<glibc::Normal>>]> =
@@ -49,8 +41,8 @@ fn something_is_done_in_every_phase() {
 }
 
 #[test]
-fn a_lock_that_is_none_is_found_out() {
-    let _guard = watchdog::guard("shifting, no lock");
+fn a_lock_that_is_none_is_detected() {
+    let _guard = waitword_testkit::watch();
     if allowed_cpus().len() < 2 {
         return;
     }
@@ -66,7 +58,7 @@ fn a_lock_that_is_none_is_found_out() {
 
 #[test]
 fn the_adaptive_one_is_compared_with_the_best_fixed_one() {
-    let _guard = watchdog::guard("shifting, contenders");
+    let _guard = waitword_testkit::watch();
     let context = context();
     let case = cases(&context.settings).remove(0);
     let contenders = (case.prepare)(&context).unwrap();
@@ -74,11 +66,7 @@ fn the_adaptive_one_is_compared_with_the_best_fixed_one() {
     let name = |index: usize| contenders[index].variant.name();
     for (index, contender) in contenders.iter().enumerate() {
         let adaptive = name(index) == <ours::Mutex<ours::Adaptive> as BenchMutex>::NAME;
-        let expected = if adaptive {
-            "best fixed flavour of each"
-        } else {
-            "glibc"
-        };
+        let expected = if adaptive { "best fixed flavour of each" } else { "glibc" };
         assert_eq!(name(contender.baseline), expected, "{}", name(index));
     }
 }

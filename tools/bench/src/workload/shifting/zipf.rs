@@ -1,5 +1,9 @@
 //! Selects the next lock: few are drawn often, many seldom (Zipf's law: the k-th most popular is
 //! drawn 1/k as often as the first).
+//!
+//! A table, because `rand_distr` computes powers and logarithms for each draw, which would take
+//! longer than an uncontended lock. And a generator of its own: each draw is part of the measured
+//! loop, and another one would draw other locks than those of the published figures.
 
 /// The number of locks.
 pub(super) const LOCKS: usize = 100;

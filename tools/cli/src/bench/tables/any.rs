@@ -1,6 +1,6 @@
 //! Random loads, as tables of at most 100 columns.
 
-use super::table;
+use crate::cells::table;
 use waitword_bench::any::AnyReport;
 use waitword_bench::any::contender::Contender;
 use waitword_bench::any::summary::{self, Of, Ratios, To, Which, ratios};
@@ -71,18 +71,7 @@ pub(super) fn glance(report: &AnyReport) -> String {
 }
 
 fn glance_line(cells: [String; 10]) -> String {
-    let [
-        loads,
-        cells,
-        mean,
-        interval,
-        tenth,
-        worst,
-        cpu,
-        tail,
-        glibc,
-        drop_in,
-    ] = cells;
+    let [loads, cells, mean, interval, tenth, worst, cpu, tail, glibc, drop_in] = cells;
     format!(
         "{loads:23}{cells:>6}{mean:>11}{interval:>11}{tenth:>7}{worst:>7}{cpu:>7}{tail:>7}\
          {glibc:>10}{drop_in:>9}\n"
@@ -106,10 +95,7 @@ pub(crate) fn text(report: &AnyReport) -> String {
     text += &flavours(report);
     text += &worst(report, 10);
     if !report.disturbed.is_empty() {
-        text += &format!(
-            "\nNot measured (other load): {}\n",
-            report.disturbed.join(", ")
-        );
+        text += &format!("\nNot measured (other load): {}\n", report.disturbed.join(", "));
     }
     if report.rounds < ROUNDS_TO_TELL {
         text += &format!("\nFewer than {ROUNDS_TO_TELL} rounds: a cell's ratio has no interval.\n");
@@ -205,9 +191,7 @@ fn flavours(report: &AnyReport) -> String {
 fn worst(report: &AnyReport, count: usize) -> String {
     let mut text = "\nThe worst cells (--replay CELL shows one in detail):\n".to_owned();
     for (ours, ratio, cell) in summary::worst(&report.cells, &OURS, count) {
-        let best = cell
-            .other(To::Best)
-            .map_or_else(String::new, |best| best.to_string());
+        let best = cell.other(To::Best).map_or_else(String::new, |best| best.to_string());
         let interval = waitword_report::interval(ratio.interval);
         let interval = match &interval[..] {
             "" => String::new(),

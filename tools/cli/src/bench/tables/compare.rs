@@ -1,11 +1,11 @@
 //! Changes since an older run.
 
-use super::{figure, interval, table};
+use crate::cells::table;
 use waitword_bench::compare::{Change, Comparison, Direction};
+use waitword_report::{figure, interval};
 
-const HEADER: [&str; 9] = [
-    "workload", "case", "variant", "figure", "baseline", "was", "is", "is/was", "interval",
-];
+const HEADER: [&str; 9] =
+    ["workload", "case", "variant", "figure", "baseline", "was", "is", "is/was", "interval"];
 
 /// Everything that has changed, regressions first, and the number of unchanged figures.
 pub(crate) fn comparison(comparison: &Comparison) -> String {
@@ -29,15 +29,9 @@ pub(crate) fn comparison(comparison: &Comparison) -> String {
     }
     let [worse, better] = counts;
     let all = comparison.changes.len();
-    let same = comparison
-        .changes
-        .iter()
-        .filter(|change| change.direction() == Direction::Same)
-        .count();
-    let told = comparison
-        .changes
-        .iter()
-        .filter(|change| change.interval.is_some());
+    let same =
+        comparison.changes.iter().filter(|change| change.direction() == Direction::Same).count();
+    let told = comparison.changes.iter().filter(|change| change.interval.is_some());
     let untold = all - told.count();
     text += &format!(
         "\n{all} figures compared: {worse} worse, {better} better, {same} the same, {} undecided",
@@ -83,10 +77,7 @@ mod tests {
             baseline: Some("glibc".to_owned()),
             old: 1.0,
             new,
-            interval: Some(Interval {
-                low: new - 0.03,
-                high: new + 0.03,
-            }),
+            interval: Some(Interval { low: new - 0.03, high: new + 0.03 }),
             better,
         }
     }
@@ -108,10 +99,7 @@ mod tests {
         let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
         assert!(place("Different machine: kernel was 6.1, is 6.18") < place("### Worse"));
         assert!(place("slower") < place("### Better") && place("### Better") < place("faster"));
-        assert!(
-            !text.contains("no other") && !text.contains("untold"),
-            "{text}"
-        );
+        assert!(!text.contains("no other") && !text.contains("untold"), "{text}");
         place(
             "4 figures compared: 1 worse, 1 better, 1 the same, 0 undecided, 1 with too few \
              rounds; 5 are in only one",

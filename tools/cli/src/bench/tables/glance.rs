@@ -5,13 +5,12 @@
 //! seven, and the notes.
 
 use super::any;
-use super::figure;
 use waitword_bench::glance::{Entry, Glance, Row, glances};
 use waitword_bench::locks::{marked, remarks};
 use waitword_bench::report::Report;
 use waitword_bench::stats::Ratio;
 use waitword_bench::workload::Patch;
-use waitword_report::{how_sure, told};
+use waitword_report::{figure, how_sure, told};
 
 /// The greatest width, in columns.
 pub(super) const WIDTH: usize = 100;
@@ -156,10 +155,7 @@ fn rest(report: &Report) -> String {
         .map(|workload| workload.name.as_str())
         .collect();
     if !failed.is_empty() {
-        text += &cut(
-            &format!("FAILED: {} (--all shows why)", failed.join(", ")),
-            WIDTH,
-        );
+        text += &cut(&format!("FAILED: {} (--all shows why)", failed.join(", ")), WIDTH);
         text.push('\n');
     }
     let enough = report.rounds_to_publish();
@@ -180,10 +176,7 @@ mod tests {
         let number = "1234567";
         let text = line(&long, [number; 3], &long, ["1.23 same", "12.3", "12.3"]);
         assert!(text.trim_end().chars().count() <= WIDTH, "{text}");
-        assert!(
-            text.contains('…') && text.ends_with("12.3   12.3\n"),
-            "{text}"
-        );
+        assert!(text.contains('…') && text.ends_with("12.3   12.3\n"), "{text}");
         assert_eq!(with_unit(&long, "ops/s").chars().count(), CASE);
     }
 }

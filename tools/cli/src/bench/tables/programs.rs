@@ -1,7 +1,8 @@
 //! Whole programs: a row for each, plain and on the drop-in side by side.
 
-use super::{figure, ratio, table};
+use crate::cells::{ratio, table};
 use waitword_bench::report::{CaseReport, MetricReport};
+use waitword_report::figure;
 
 const HEADER: [&str; 10] = [
     "program",
@@ -35,14 +36,11 @@ fn row(program: &str, plain: &[MetricReport], ours: &[MetricReport]) -> Vec<Stri
     };
     let [told, interval, range] = of_metric("throughput");
     let of = |metrics: &[MetricReport], number: usize| {
-        metrics
-            .get(number)
-            .map_or(0.0, |metric| metric.summary.median)
+        metrics.get(number).map_or(0.0, |metric| metric.summary.median)
     };
     vec![
         program.to_owned(),
-        ours.first()
-            .map_or_else(String::new, |metric| metric.unit.clone()),
+        ours.first().map_or_else(String::new, |metric| metric.unit.clone()),
         figure(of(plain, 0)),
         figure(of(ours, 0)),
         told,
@@ -56,11 +54,7 @@ fn row(program: &str, plain: &[MetricReport], ours: &[MetricReport]) -> Vec<Stri
 
 /// What was compared. (A run whose output differs is a failure and has no row.)
 fn output(bytes: f64) -> String {
-    if bytes > 0.0 {
-        format!("same, {bytes:.0} bytes")
-    } else {
-        "figures only".to_owned()
-    }
+    if bytes > 0.0 { format!("same, {bytes:.0} bytes") } else { "figures only".to_owned() }
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@
 //! Only the first metric is shown with its spread and its ratio to the baseline. The other metrics
 //! have only their median; the JSON has everything.
 
-use super::{figure, range, ratio, table};
+use crate::cells::{ratio, table};
 use waitword_bench::locks::marked;
 use waitword_bench::report::{CaseReport, VariantReport};
+use waitword_report::{figure, range};
 
 /// A case with at least so many metrics is shown in this form.
 pub(super) const MANY: usize = 5;
@@ -24,10 +25,7 @@ impl Column {
         case: &CaseReport,
         text: impl Fn(&VariantReport) -> String,
     ) -> Self {
-        Self {
-            header: header.into(),
-            cells: case.variants.iter().map(text).collect(),
-        }
+        Self { header: header.into(), cells: case.variants.iter().map(text).collect() }
     }
 
     /// The width, including the bar before the column and the blanks around it.
@@ -59,9 +57,8 @@ pub(super) fn case(case: &CaseReport) -> String {
             figure(variant.metrics[number].summary.median)
         }));
         if number == 0 {
-            columns.push(Column::new("min–max", case, |variant| {
-                range(variant.metrics[0].summary)
-            }));
+            columns
+                .push(Column::new("min–max", case, |variant| range(variant.metrics[0].summary)));
             for (part, header) in ["ratio", "interval", "min–max"].into_iter().enumerate() {
                 columns.push(Column::new(header, case, |variant| {
                     let texts = variant.metrics[0].ratio.as_ref().map(ratio);
@@ -114,11 +111,7 @@ mod tests {
 
     fn a_case(units: &[&str]) -> CaseReport {
         let metric = |(number, unit): (usize, &&str)| {
-            let summary = Summary {
-                median: 12345.0 + number as f64,
-                min: 1.0,
-                max: 2e7,
-            };
+            let summary = Summary { median: 12345.0 + number as f64, min: 1.0, max: 2e7 };
             MetricReport {
                 name: format!("metric number {number}"),
                 unit: (*unit).to_owned(),
@@ -149,10 +142,7 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_a_terminal_and_nothing_is_left_out() {
         let text = case(&a_case(&["ns"; 14]));
-        assert!(
-            text.lines().all(|line| line.chars().count() <= WIDTH),
-            "{text}"
-        );
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         for number in 0..14 {
             assert!(text.contains(&format!("metric number {number} ")), "{text}");
             assert!(text.contains(&(12345 + number).to_string()), "{text}");

@@ -31,10 +31,7 @@ const LOST: Result<RobustLocked, RobustError> = Ok(RobustLocked::OwnerDied);
 
 fn soon() -> [Deadline; 2] {
     let soon = Duration::from_millis(5);
-    [
-        Deadline::after(soon),
-        Deadline::at_system_time(SystemTime::now() + soon),
-    ]
+    [Deadline::after(soon), Deadline::at_system_time(SystemTime::now() + soon)]
 }
 
 /// Runs a thread that ends while it holds the mutex.
@@ -45,13 +42,9 @@ fn lose(mutex: &'static RawRobustMutex) {
 
 #[test]
 fn locked_and_unlocked() {
-    let _watchdog = watch("locked_and_unlocked");
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
-        for kind in [
-            RobustKind::Normal,
-            RobustKind::Recursive,
-            RobustKind::ErrorChecking,
-        ] {
+        for kind in [RobustKind::Normal, RobustKind::Recursive, RobustKind::ErrorChecking] {
             let mutex = mutex(kind, protocol);
             assert!(!mutex.is_locked());
             assert_eq!(unlock(mutex), Err(RobustError::NotOwner));
@@ -89,7 +82,7 @@ fn locked_and_unlocked() {
 
 #[test]
 fn locked_again_by_its_holder() {
-    let _watchdog = watch("locked_again_by_its_holder");
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
         let checking = mutex(RobustKind::ErrorChecking, protocol);
         assert_eq!(lock(checking), HAD);
@@ -137,7 +130,7 @@ fn zeros_are_an_unlocked_mutex() {
 
 #[test]
 fn a_thread_that_ends_leaves_it_to_the_next() {
-    let _watchdog = watch("a_thread_that_ends_leaves_it_to_the_next");
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
         let mutex = mutex(RobustKind::Recursive, protocol);
         for takes in [lock, try_lock, |mutex| lock_until(mutex, soon()[0])] {
@@ -159,8 +152,8 @@ fn a_thread_that_ends_leaves_it_to_the_next() {
 }
 
 #[test]
-fn unlocked_without_recovery_it_is_lost_for_ever() {
-    let _watchdog = watch("unlocked_without_recovery_it_is_lost_for_ever");
+fn unlocked_without_recovery_it_is_lost_forever() {
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
         let mutex = mutex(RobustKind::Normal, protocol);
         lose(mutex);
@@ -193,7 +186,7 @@ fn unlocked_without_recovery_it_is_lost_for_ever() {
 /// state.
 #[test]
 fn deaths_do_not_bring_it_back() {
-    let _watchdog = watch("deaths_do_not_bring_it_back");
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
         let shared = Shared::new(RobustKind::Normal, protocol);
         let dies = fork(|| {
@@ -218,14 +211,14 @@ fn deaths_do_not_bring_it_back() {
 /// call.
 #[test]
 fn the_waiters_bit_heals() {
-    let _watchdog = watch("the_waiters_bit_heals");
+    let _watchdog = watch();
     let shared = Shared::new(RobustKind::Normal, RobustProtocol::None);
     assert_eq!(shared.lock(), HAD);
     let waiters = [(); 3].map(|()| fork(|| shared.turn()));
     waiters.iter().for_each(Child::until_asleep);
     unlock(&shared.mutex).unwrap();
     for waiter in waiters {
-        assert_eq!(waiter.ended(), Ended::Exited(FINE));
+        assert_eq!(waiter.ended(), FINE);
     }
     assert_ne!(shared.mutex.word().load(SeqCst), 0, "nothing to heal");
     for _ in 0..8 {
@@ -236,8 +229,8 @@ fn the_waiters_bit_heals() {
 
 /// The bit stays set while a thread sleeps.
 #[test]
-fn the_waiters_bit_stays_while_somebody_sleeps() {
-    let _watchdog = watch("the_waiters_bit_stays_while_somebody_sleeps");
+fn the_waiters_bit_stays_while_a_thread_sleeps() {
+    let _watchdog = watch();
     let shared = Shared::new(RobustKind::Normal, RobustProtocol::None);
     assert_eq!(shared.lock(), HAD);
     let sleeper = fork(|| shared.turn());
@@ -248,12 +241,12 @@ fn the_waiters_bit_stays_while_somebody_sleeps() {
         assert_eq!(shared.mutex.word().load(SeqCst), me | 0x8000_0000);
     }
     unlock(&shared.mutex).unwrap();
-    assert_eq!(sleeper.ended(), Ended::Exited(FINE));
+    assert_eq!(sleeper.ended(), FINE);
 }
 
 #[test]
 fn a_forked_child_holds_nothing() {
-    let _watchdog = watch("a_forked_child_holds_nothing");
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
         let shared = Shared::new(RobustKind::ErrorChecking, protocol);
         assert_eq!(shared.lock(), HAD);
@@ -265,7 +258,7 @@ fn a_forked_child_holds_nothing() {
                 && tried == Err(RobustError::Busy)
         });
         // The child's end is not its parent's.
-        assert_eq!(child.ended(), Ended::Exited(FINE));
+        assert_eq!(child.ended(), FINE);
         assert!(shared.mutex.is_mine());
         unlock(&shared.mutex).unwrap();
         shared.finish();

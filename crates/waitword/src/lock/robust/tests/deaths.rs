@@ -26,7 +26,7 @@ fn is_come_to(step: Step, protocol: RobustProtocol) -> bool {
 
 #[test]
 fn alone_at_each_step() {
-    let _watchdog = watch("alone_at_each_step");
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
         for step in ALONE {
             let shared = Shared::new(RobustKind::Normal, protocol);
@@ -55,7 +55,7 @@ fn alone_at_each_step() {
 /// One process dies at the step, after so many visits, while three other processes lock and unlock.
 #[test]
 fn in_company_at_each_step() {
-    let _watchdog = watch("in_company_at_each_step");
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
         for step in Step::ALL {
             // Only a lock that finds a dead holder reaches `Noted`; see the test above.
@@ -92,7 +92,7 @@ fn one_dies_in_company(protocol: RobustProtocol, step: Step, times: u32) {
     until(|| shared.turns.load(SeqCst) > before + 100);
     shared.stop.store(1, SeqCst);
     for other in others {
-        assert_eq!(other.ended(), Ended::Exited(FINE), "{step:?}, {protocol:?}");
+        assert_eq!(other.ended(), FINE, "{step:?}, {protocol:?}");
     }
     shared.finish();
 }
@@ -100,7 +100,7 @@ fn one_dies_in_company(protocol: RobustProtocol, step: Step, times: u32) {
 /// The holder dies somewhere in its unlock while all other processes are asleep.
 #[test]
 fn a_dying_unlock_leaves_no_sleeper_behind() {
-    let _watchdog = watch("a_dying_unlock_leaves_no_sleeper_behind");
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
         for step in [
             Step::Locked,
@@ -132,7 +132,7 @@ fn a_dying_unlock_leaves_no_sleeper_behind() {
             shared.say(1, 1);
             assert_eq!(dies.ended(), KILLED, "{step:?}, {protocol:?}");
             for sleeper in sleepers {
-                assert_eq!(sleeper.ended(), Ended::Exited(FINE), "{step:?}");
+                assert_eq!(sleeper.ended(), FINE, "{step:?}");
             }
             shared.finish();
         }
@@ -142,7 +142,7 @@ fn a_dying_unlock_leaves_no_sleeper_behind() {
 /// One process is woken and dies, at each step until it holds the mutex, while another is asleep.
 #[test]
 fn a_dying_waker_to_be_hands_the_wake_up_on() {
-    let _watchdog = watch("a_dying_waker_to_be_hands_the_wake_up_on");
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
         for step in [
             Step::Announced,
@@ -181,7 +181,7 @@ fn a_dying_waker_to_be_hands_the_wake_up_on() {
             unlock(&shared.mutex).unwrap();
             asleep.into_iter().for_each(assert_died);
             let ended = sleeper.ended();
-            assert_eq!(ended, Ended::Exited(FINE), "{step:?}, {protocol:?}");
+            assert_eq!(ended, FINE, "{step:?}, {protocol:?}");
             shared.finish();
         }
     }
@@ -192,7 +192,7 @@ fn a_dying_waker_to_be_hands_the_wake_up_on() {
 /// sleeper.)
 #[test]
 fn a_woken_one_dies_behind_a_passer_by() {
-    let _watchdog = watch("a_woken_one_dies_behind_a_passer_by");
+    let _watchdog = watch();
     let shared = Shared::new(RobustKind::Normal, RobustProtocol::None);
     assert_eq!(shared.lock(), Ok(RobustLocked::Clean));
     let dies = fork(|| {
@@ -214,14 +214,14 @@ fn a_woken_one_dies_behind_a_passer_by() {
     shared.say(1, 1);
     assert_eq!(dies.ended(), KILLED);
     unlock(&shared.mutex).unwrap();
-    assert_eq!(sleeper.ended(), Ended::Exited(FINE));
+    assert_eq!(sleeper.ended(), FINE);
     shared.finish();
 }
 
 /// A sleeper is killed while it sleeps, just before or after it is woken.
 #[test]
 fn a_killed_sleeper_takes_no_wake_up_along() {
-    let _watchdog = watch("a_killed_sleeper_takes_no_wake_up_along");
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
         for turn in 0..40 {
             let shared = Shared::new(RobustKind::Normal, protocol);
@@ -231,15 +231,15 @@ fn a_killed_sleeper_takes_no_wake_up_along() {
             let sleeper = fork(|| shared.turn());
             sleeper.until_asleep();
             if turn % 2 == 0 {
-                killed.kill();
+                killed.signal(libc::SIGKILL);
                 unlock(&shared.mutex).unwrap();
             } else {
                 unlock(&shared.mutex).unwrap();
-                killed.kill();
+                killed.signal(libc::SIGKILL);
             }
             // It may have finished its turn, or have died inside.
             let _ = killed.ended();
-            assert_eq!(sleeper.ended(), Ended::Exited(FINE));
+            assert_eq!(sleeper.ended(), FINE);
             assert!(shared.turn());
             assert!(shared.reports.load(SeqCst) <= 1);
         }
@@ -276,38 +276,35 @@ fn dying_thread(body: fn()) {
 /// that no other test uses the memory of the hooks.
 #[test]
 fn a_thread_ends_at_each_step() {
-    let _watchdog = watch("a_thread_ends_at_each_step");
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
         let tester = fork(|| {
-            ALONE
-                .iter()
-                .filter(|&&step| step != Step::Noted)
-                .all(|&step| {
-                    let shared = Shared::new(RobustKind::Normal, protocol);
-                    play_on(shared);
-                    shared.say(3, step as u32 + 1);
-                    dying_thread(|| {
-                        let wanted = here().hear(3) - 1;
-                        let step = Step::ALL.into_iter().find(|&step| step as u32 == wanted);
-                        step::at(step.unwrap(), 0, end_thread);
-                        here().turn();
-                        // Not reached.
-                        std::process::abort();
-                    });
-                    shared.turn()
-                        && shared.mutex.holder() == 0
-                        && shared.reports.load(SeqCst) == shared.deaths.load(SeqCst)
-                        && shared.turn()
-                })
+            ALONE.iter().filter(|&&step| step != Step::Noted).all(|&step| {
+                let shared = Shared::new(RobustKind::Normal, protocol);
+                play_on(shared);
+                shared.say(3, step as u32 + 1);
+                dying_thread(|| {
+                    let wanted = here().hear(3) - 1;
+                    let step = Step::ALL.into_iter().find(|&step| step as u32 == wanted);
+                    step::at(step.unwrap(), 0, end_thread);
+                    here().turn();
+                    // Not reached.
+                    std::process::abort();
+                });
+                shared.turn()
+                    && shared.mutex.holder() == 0
+                    && shared.reports.load(SeqCst) == shared.deaths.load(SeqCst)
+                    && shared.turn()
+            })
         });
-        assert_eq!(tester.ended(), Ended::Exited(FINE), "{protocol:?}");
+        assert_eq!(tester.ended(), FINE, "{protocol:?}");
     }
 }
 
 /// Each of several deaths is reported, to one thread only.
 #[test]
 fn each_death_is_reported_once() {
-    let _watchdog = watch("each_death_is_reported_once");
+    let _watchdog = watch();
     for protocol in PROTOCOLS {
         let shared = Shared::new(RobustKind::Normal, protocol);
         for deaths in 1..=5 {
@@ -334,7 +331,7 @@ fn each_death_is_reported_once() {
 /// All mutexes of a process that dies are reported, including one that it holds several times.
 #[test]
 fn all_that_the_dead_held_is_reported() {
-    let _watchdog = watch("all_that_the_dead_held_is_reported");
+    let _watchdog = watch();
     let mutexes: [_; 6] =
         std::array::from_fn(|index| Shared::new(RobustKind::Recursive, PROTOCOLS[index % 2]));
     let dies = fork(|| {
@@ -346,25 +343,16 @@ fn all_that_the_dead_held_is_reported() {
         unlock(&mutexes[2].mutex).unwrap();
         unlock(&mutexes[3].mutex).unwrap();
         unlock(&mutexes[3].mutex).unwrap();
-        note_kill();
+        die();
         false
     });
     assert_eq!(dies.ended(), KILLED);
     for (index, shared) in mutexes.iter().enumerate() {
-        let expected = if index == 3 {
-            RobustLocked::Clean
-        } else {
-            RobustLocked::OwnerDied
-        };
+        let expected = if index == 3 { RobustLocked::Clean } else { RobustLocked::OwnerDied };
         assert_eq!(shared.lock(), Ok(expected), "{index}");
         // One unlock is enough: the dead holder's depth is forgotten.
         let _ = shared.mutex.mark_consistent();
         unlock(&shared.mutex).unwrap();
         assert_eq!(shared.mutex.holder(), 0);
     }
-}
-
-fn note_kill() {
-    // SAFETY: kills this process.
-    unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
 }

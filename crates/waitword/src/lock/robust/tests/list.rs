@@ -8,25 +8,15 @@ struct Glibc(*mut libc::pthread_mutex_t);
 
 impl Glibc {
     fn new(inherits: bool) -> Self {
-        // SAFETY: a new mapping; the mutex is initialised before it is used, and the memory is
-        // never unmapped.
+        let memory = Mapping::anonymous(4096).leak();
+        // SAFETY: the mutex is initialised before it is used, and the memory is never unmapped.
         unsafe {
-            let access = libc::PROT_READ | libc::PROT_WRITE;
-            let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-            let memory = libc::mmap(std::ptr::null_mut(), 4096, access, flags, -1, 0);
-            assert_ne!(memory, libc::MAP_FAILED);
             let mut attributes = std::mem::zeroed();
             libc::pthread_mutexattr_init(&raw mut attributes);
             let robust = libc::PTHREAD_MUTEX_ROBUST;
-            assert_eq!(
-                libc::pthread_mutexattr_setrobust(&raw mut attributes, robust),
-                0
-            );
+            assert_eq!(libc::pthread_mutexattr_setrobust(&raw mut attributes, robust), 0);
             let shared = libc::PTHREAD_PROCESS_SHARED;
-            assert_eq!(
-                libc::pthread_mutexattr_setpshared(&raw mut attributes, shared),
-                0
-            );
+            assert_eq!(libc::pthread_mutexattr_setpshared(&raw mut attributes, shared), 0);
             if inherits {
                 let inherit = libc::PTHREAD_PRIO_INHERIT;
                 let set = libc::pthread_mutexattr_setprotocol(&raw mut attributes, inherit);
@@ -60,10 +50,7 @@ impl Either {
     fn new(number: usize) -> Self {
         let inherits = number / 2 % 2 == 1;
         if number % 2 == 0 {
-            Self::Ours(Shared::new(
-                RobustKind::Normal,
-                PROTOCOLS[usize::from(inherits)],
-            ))
+            Self::Ours(Shared::new(RobustKind::Normal, PROTOCOLS[usize::from(inherits)]))
         } else {
             Self::Glibc(Glibc::new(inherits))
         }
@@ -72,9 +59,9 @@ impl Either {
     /// Returns the POSIX error number.
     fn lock(&self) -> i32 {
         match self {
-            Self::Ours(shared) => shared
-                .lock()
-                .map_or_else(RobustError::raw_os_error, RobustLocked::raw_os_error),
+            Self::Ours(shared) => {
+                shared.lock().map_or_else(RobustError::raw_os_error, RobustLocked::raw_os_error)
+            }
             Self::Glibc(mutex) => mutex.lock(),
         }
     }
@@ -128,16 +115,14 @@ fn walk() -> BTreeSet<(usize, bool)> {
 
 #[test]
 fn ours_and_glibcs_share_one_list() {
-    let _watchdog = watch("ours_and_glibcs_share_one_list");
+    let _watchdog = watch();
     // Use a separate thread: the list of the test's own thread may hold another test's mutexes.
     let thread = std::thread::spawn(move || {
         let mutexes: Vec<_> = (0..12).map(Either::new).collect();
         let mut held = BTreeSet::new();
         let mut dice = 7u64;
         for _ in 0..5_000 {
-            dice = dice
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
+            dice = dice.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let number = (dice >> 33) as usize % mutexes.len();
             if held.remove(&number) {
                 mutexes[number].unlock();
@@ -163,16 +148,14 @@ fn ours_and_glibcs_share_one_list() {
 /// others.
 #[test]
 fn a_death_with_a_mixed_list() {
-    let _watchdog = watch("a_death_with_a_mixed_list");
+    let _watchdog = watch();
     for seed in 1..40u64 {
         let mutexes: [Either; 8] = std::array::from_fn(Either::new);
         let held = Shared::new(RobustKind::Normal, RobustProtocol::None);
         let dies = fork(|| {
             let mut dice = seed;
             for _ in 0..30 {
-                dice = dice
-                    .wrapping_mul(6364136223846793005)
-                    .wrapping_add(1442695040888963407);
+                dice = dice.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                 let number = (dice >> 33) as usize % mutexes.len();
                 let bit = 1 << number;
                 if held.stage[0].fetch_xor(bit, SeqCst) & bit == 0 {
@@ -181,18 +164,13 @@ fn a_death_with_a_mixed_list() {
                     mutexes[number].unlock();
                 }
             }
-            // SAFETY: kills this process.
-            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+            die();
             false
         });
         assert_eq!(dies.ended(), KILLED);
         let held = held.stage[0].load(SeqCst);
         for (number, mutex) in mutexes.iter().enumerate() {
-            let expected = if held & 1 << number == 0 {
-                0
-            } else {
-                libc::EOWNERDEAD
-            };
+            let expected = if held & 1 << number == 0 { 0 } else { libc::EOWNERDEAD };
             assert_eq!(mutex.lock(), expected, "{number} of {held:#b}");
             mutex.unlock();
         }
@@ -208,7 +186,7 @@ fn set_head(head: usize) {
 
 #[test]
 fn a_thread_without_a_head_gets_one() {
-    let _watchdog = watch("a_thread_without_a_head_gets_one");
+    let _watchdog = watch();
     let shared = Shared::new(RobustKind::Normal, RobustProtocol::None);
     let thread = std::thread::spawn(|| {
         set_head(0);
@@ -227,29 +205,22 @@ fn a_thread_without_a_head_gets_one() {
 /// not know.
 #[test]
 fn a_bare_clone_gets_one() {
-    let _watchdog = watch("a_bare_clone_gets_one");
+    let _watchdog = watch();
     let shared = Shared::new(RobustKind::Normal, RobustProtocol::None);
     // The forking thread already has a known head and holds a mutex.
     let other = Shared::new(RobustKind::Normal, RobustProtocol::None);
     assert_eq!(other.lock(), Ok(RobustLocked::Clean));
-    // SAFETY: the child locks and kills itself, and allocates nothing.
-    let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as i32 };
-    assert!(child >= 0);
-    if child == 0 {
+    let child = Way::RawClone.fork(|| {
         let locked = shared.turn() && shared.lock() == Ok(RobustLocked::Clean);
-        // SAFETY: ends the process.
-        unsafe {
-            if locked {
+        if locked {
+            // SAFETY: ends the process. The C library's `getpid` might answer its parent's.
+            unsafe {
                 let me = libc::syscall(libc::SYS_getpid);
                 libc::syscall(libc::SYS_kill, me, libc::SIGKILL);
             }
-            libc::_exit(1)
         }
-    }
-    let child = Child {
-        id: child,
-        reaped: false,
-    };
+        false
+    });
     assert_eq!(child.ended(), KILLED);
     assert_eq!(shared.lock(), Ok(RobustLocked::OwnerDied));
     shared.mutex.mark_consistent().unwrap();
@@ -260,7 +231,7 @@ fn a_bare_clone_gets_one() {
 
 #[test]
 fn a_strange_head_is_refused() {
-    let _watchdog = watch("a_strange_head_is_refused");
+    let _watchdog = watch();
     for (offset, way_back) in [(-28isize, true), (0, true), (-32, false)] {
         let shared = Shared::new(RobustKind::Normal, RobustProtocol::None);
         let thread = std::thread::spawn(move || {
@@ -284,32 +255,22 @@ fn a_strange_head_is_refused() {
 /// The kernel's limit, as documented.
 #[test]
 fn the_kernel_sees_to_2048() {
-    let _watchdog = watch("the_kernel_sees_to_2048");
+    let _watchdog = watch();
     const MANY: usize = 2100;
-    // SAFETY: a new mapping of zeros, which are mutexes, never unmapped.
-    let mutexes: &'static [RawRobustMutex] = unsafe {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        let length = MANY * size_of::<RawRobustMutex>();
-        let memory = libc::mmap(std::ptr::null_mut(), length, access, flags, -1, 0);
-        assert_ne!(memory, libc::MAP_FAILED);
-        std::slice::from_raw_parts(memory.cast(), MANY)
-    };
+    let memory = Mapping::anonymous(MANY * size_of::<RawRobustMutex>()).leak();
+    // SAFETY: zeros, which are mutexes, never unmapped.
+    let mutexes: &'static [RawRobustMutex] =
+        unsafe { std::slice::from_raw_parts(memory.cast(), MANY) };
     let dies = fork(|| {
         for mutex in mutexes {
             // SAFETY: never unmapped.
             let _ = unsafe { mutex.lock() };
         }
-        // SAFETY: kills this process.
-        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        die();
         false
     });
     assert_eq!(dies.ended(), KILLED);
     // The mutexes locked last.
-    let seen_to = mutexes
-        .iter()
-        .rev()
-        .take_while(|mutex| !mutex.is_locked())
-        .count();
+    let seen_to = mutexes.iter().rev().take_while(|mutex| !mutex.is_locked()).count();
     assert_eq!(seen_to, 2048);
 }

@@ -7,10 +7,10 @@ mod list;
 
 use super::step::{self, Step};
 use super::{RawRobustMutex, RobustError, RobustKind, RobustLocked, RobustProtocol};
-use crate::lock::pi::watchdog::{sleeps, until, watch};
 use crate::sys::clock::Deadline;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use waitword_testkit::{Child, Ended, Mapping, Way, child::die, fork, sleeps, until, watch};
 
 const PROTOCOLS: [RobustProtocol; 2] = [RobustProtocol::None, RobustProtocol::Inherit];
 
@@ -35,14 +35,7 @@ struct Shared {
 impl Shared {
     /// Allocated in memory that forked children share; never unmapped.
     fn new(kind: RobustKind, protocol: RobustProtocol) -> &'static Self {
-        // SAFETY: a new mapping, wherever there is room.
-        let memory = unsafe {
-            let access = libc::PROT_READ | libc::PROT_WRITE;
-            let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-            libc::mmap(std::ptr::null_mut(), 4096, access, flags, -1, 0)
-        };
-        assert_ne!(memory, libc::MAP_FAILED);
-        let shared: *mut Self = memory.cast();
+        let shared: *mut Self = Mapping::anonymous(4096).leak().cast();
         // SAFETY: zeros are all that a `Shared` needs besides its mutex.
         unsafe {
             (&raw mut (*shared).mutex).write(RawRobustMutex::new(kind, protocol));
@@ -53,10 +46,7 @@ impl Shared {
     /// Locks the mutex, waiting at most a minute, so that a test that has found a bug still ends.
     fn lock(&self) -> Result<RobustLocked, RobustError> {
         // SAFETY: never unmapped.
-        unsafe {
-            self.mutex
-                .lock_until(Deadline::after(Duration::from_secs(60)))
-        }
+        unsafe { self.mutex.lock_until(Deadline::after(Duration::from_secs(60))) }
     }
 
     /// One turn: lock, check that no other thread is inside, unlock. False if anything is wrong.
@@ -141,94 +131,8 @@ fn note_death() {
 
 fn note_and_die() {
     note_death();
-    // SAFETY: kills this process.
-    unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    die();
 }
 
-/// Another process; killed and reaped on drop.
-struct Child {
-    id: i32,
-    reaped: bool,
-}
-
-/// How a child ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ended {
-    Exited(i32),
-    Killed(i32),
-}
-
-/// Exit status of a child that did what it should.
-const FINE: i32 = 0;
-const WRONG: i32 = 1;
-
-/// Forks a process that runs `body` and exits with its result. `body` must not allocate or take
-/// locks of the C library: other threads of this process may have held them at the fork.
-fn fork(body: impl FnOnce() -> bool) -> Child {
-    // SAFETY: the child calls `body`, restricted as described above, and leaves by `_exit`.
-    match unsafe { libc::fork() } {
-        -1 => panic!("fork: {}", std::io::Error::last_os_error()),
-        0 => {
-            // SAFETY: plain system calls. A child must not outlive a test that hangs or was killed.
-            unsafe {
-                libc::alarm(90);
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            }
-            let body = std::panic::AssertUnwindSafe(body);
-            let fine = std::panic::catch_unwind(body).unwrap_or(false);
-            // SAFETY: `_exit` runs no cleanup of the copied process.
-            unsafe { libc::_exit(if fine { FINE } else { WRONG }) }
-        }
-        id => Child { id, reaped: false },
-    }
-}
-
-impl Child {
-    /// Waits for the child to end. A child that does not end fails the test and is killed on drop.
-    #[track_caller]
-    fn ended(mut self) -> Ended {
-        let begin = Instant::now();
-        let mut status = 0;
-        // SAFETY: a child of ours, not yet reaped.
-        while unsafe { libc::waitpid(self.id, &raw mut status, libc::WNOHANG) } == 0 {
-            assert!(
-                begin.elapsed() < Duration::from_secs(45),
-                "a child hangs: {}",
-                self.describe()
-            );
-            std::thread::sleep(Duration::from_micros(100));
-        }
-        self.reaped = true;
-        if libc::WIFSIGNALED(status) {
-            Ended::Killed(libc::WTERMSIG(status))
-        } else {
-            Ended::Exited(libc::WEXITSTATUS(status))
-        }
-    }
-
-    /// Kills the child, whatever it is doing.
-    fn kill(&self) {
-        // SAFETY: a child of ours, not yet reaped.
-        unsafe { libc::kill(self.id, libc::SIGKILL) };
-    }
-
-    fn until_asleep(&self) {
-        until(|| sleeps(self.id as u32));
-    }
-
-    fn describe(&self) -> String {
-        std::fs::read_to_string(format!("/proc/{}/syscall", self.id)).unwrap_or_default()
-    }
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        if !self.reaped {
-            self.kill();
-            // SAFETY: a child of ours, not yet reaped.
-            unsafe { libc::waitpid(self.id, std::ptr::null_mut(), 0) };
-        }
-    }
-}
-
+const FINE: Ended = Ended::Exited(0);
 const KILLED: Ended = Ended::Killed(libc::SIGKILL);

@@ -1,6 +1,6 @@
 //! Futexes with a fault.
 
-use super::{Spared, sleep_for_ever};
+use super::{Spared, sleep_forever};
 use crate::ops::{BenchWord, Futexes, Kernel, Waited};
 use std::sync::atomic::AtomicU32;
 
@@ -29,7 +29,7 @@ impl<F: Futexes> Futexes for SleepsOn<F> {
     fn wait(self, word: &F::Word, expected: u64) -> Waited {
         let waited = self.futex.wait(word, expected);
         if waited == Waited::Woken && self.spared.is_lost() {
-            sleep_for_ever();
+            sleep_forever();
         }
         waited
     }
@@ -59,11 +59,11 @@ pub(in crate::workload::faults) enum Lie {
     /// A wait never checks the word, as if the value were always wrong.
     AlwaysMismatches,
     /// A wake finds no waiter, without looking.
-    WakesNobody,
+    WakesNone,
     /// A requeue finds no waiter, without looking.
-    RequeuesNobody,
+    RequeuesNone,
     /// A requeue reports one moved waiter and moves none.
-    MovesNobody,
+    MovesNone,
     /// A wake_op finds no waiter and changes nothing.
     OperatesOnNothing,
 }
@@ -91,15 +91,15 @@ impl<const PRIVATE: bool> Futexes for Liar<PRIVATE> {
 
     fn wake(self, word: &AtomicU32, count: usize) -> usize {
         match self.0 {
-            Lie::WakesNobody => 0,
+            Lie::WakesNone => 0,
             _ => Kernel::<PRIVATE>.wake(word, count),
         }
     }
 
     fn requeue(self, from: &AtomicU32, to: &AtomicU32, wake: usize, moved: usize) -> usize {
         match self.0 {
-            Lie::RequeuesNobody => 0,
-            Lie::MovesNobody => 1,
+            Lie::RequeuesNone => 0,
+            Lie::MovesNone => 1,
             _ => Kernel::<PRIVATE>.requeue(from, to, wake, moved),
         }
     }

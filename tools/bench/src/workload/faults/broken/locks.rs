@@ -1,6 +1,6 @@
 //! Mutexes, reader-writer locks and condition variables with a fault.
 
-use super::{Spared, sleep_for_ever};
+use super::{Spared, sleep_forever};
 use crate::locks::{BenchCondvar, BenchMutex, BenchRwLock, glibc};
 use crate::workload::guarded::open::Open;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
@@ -25,7 +25,7 @@ impl<const SPARED: u32> SleepsOnLock<SPARED> {
     fn wait_for_it(&self) {
         if !self.take() {
             if WAITED.fetch_add(1, SeqCst) >= SPARED {
-                sleep_for_ever();
+                sleep_forever();
             }
             while !self.take() {
                 thread::sleep(Self::LOOK_AGAIN);
@@ -151,16 +151,13 @@ pub(in crate::workload::faults) struct SleepsOnCondvar {
 unsafe impl BenchCondvar for SleepsOnCondvar {
     type Mutex = PlainMutex;
     fn new() -> Self {
-        Self {
-            condvar: BenchCondvar::new(),
-            spared: Spared::new(8),
-        }
+        Self { condvar: BenchCondvar::new(), spared: Spared::new(8) }
     }
     unsafe fn wait(&self, mutex: &PlainMutex) {
         if self.spared.is_lost() {
             // SAFETY: the caller holds it, per this method's contract.
             unsafe { mutex.unlock() };
-            sleep_for_ever();
+            sleep_forever();
         }
         // SAFETY: the caller holds the mutex, per this method's contract.
         unsafe { self.condvar.wait(mutex) };

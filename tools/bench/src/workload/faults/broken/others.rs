@@ -1,6 +1,6 @@
 //! Semaphores, barriers and events with a fault.
 
-use super::{Spared, sleep_for_ever};
+use super::{Spared, sleep_forever};
 use crate::locks::barrier::BenchBarrier;
 use crate::locks::event::{BenchEvent, Flag};
 use crate::locks::glibc;
@@ -50,17 +50,13 @@ pub(in crate::workload::faults) struct SleepsOnSemaphore<const SPARED: u32> {
 impl<const SPARED: u32> BenchSemaphore for SleepsOnSemaphore<SPARED> {
     const NAME: &'static str = "sleeps on";
     fn new(value: u32) -> Self {
-        Self {
-            value: Mutex::new(value),
-            posted: Condvar::new(),
-            spared: Spared::new(SPARED),
-        }
+        Self { value: Mutex::new(value), posted: Condvar::new(), spared: Spared::new(SPARED) }
     }
     fn wait(&self) {
         let mut value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
         if *value == 0 && self.spared.is_lost() {
             drop(value);
-            sleep_for_ever();
+            sleep_forever();
         }
         while *value == 0 {
             let woken = self.posted.wait(value);
@@ -83,15 +79,12 @@ pub(in crate::workload::faults) struct SleepsOnBarrier {
 impl BenchBarrier for SleepsOnBarrier {
     const NAME: &'static str = "sleeps on";
     fn new(threads: u32) -> Self {
-        Self {
-            barrier: std::sync::Barrier::new(threads as usize),
-            spared: Spared::new(8),
-        }
+        Self { barrier: std::sync::Barrier::new(threads as usize), spared: Spared::new(8) }
     }
     fn wait(&self) -> bool {
         let is_leader = self.barrier.wait().is_leader();
         if self.spared.is_lost() {
-            sleep_for_ever();
+            sleep_forever();
         }
         is_leader
     }
@@ -108,15 +101,12 @@ impl BenchEvent for SleepsOnEvent {
         "sleeps on".to_owned()
     }
     fn new() -> Self {
-        Self {
-            event: BenchEvent::new(),
-            spared: Spared::new(2),
-        }
+        Self { event: BenchEvent::new(), spared: Spared::new(2) }
     }
     fn wait(&self) {
         self.event.wait();
         if self.spared.is_lost() {
-            sleep_for_ever();
+            sleep_forever();
         }
     }
     fn set(&self) {

@@ -1,0 +1,24 @@
+//! Records why the threads of a process wait: for which object, for how long, and where.
+//!
+//! The pthread drop-in and the library call [`begin`] and [`end`] around waits. Each thread writes
+//! into a ring of its own, in a file that the process maps; full rings are appended to a second
+//! file ([`mod@format`]). Recording allocates nothing and takes no lock of the program's, so it may
+//! happen in any wait: in an allocator, in a signal handler, in a forked child.
+
+pub mod format;
+
+mod chain;
+mod files;
+mod holders;
+mod present;
+mod recorder;
+mod recording;
+mod ring;
+mod sampling;
+mod stacks;
+mod sums;
+mod switches;
+mod unwind;
+
+pub use recorder::{Began, What, begin, end, end_at_condvar, finish, note_release, release, take};
+pub use recording::{Refused, USUAL_THRESHOLD, is_on, start};

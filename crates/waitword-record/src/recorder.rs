@@ -1,0 +1,395 @@
+//! The recorder: what a thread does when a wait has ended.
+//!
+//! ```text
+//!   began = begin()             the time, if this process records
+//!   ...                         the wait
+//!   end(began, what)            shorter than the threshold: nothing
+//!                               not drawn (`sampling.rs`): nothing
+//!                               walk the stack; write it, if it is new; write the wait
+//!                               ring half full: append it to the records file
+//! ```
+//!
+//! # Rules
+//!
+//! * No heap, no lock of the program's, no function of the dynamic loader.
+//! * `errno` is as before.
+//! * A handler that interrupts the recorder in its own thread does not record: its wait is counted
+//!   as lost.
+//! * A forked child records into files of its own. It is recognized by its *process number*, which
+//!   the caller passes: any number but 0 that differs between a process and its forked children.
+
+use crate::chain::{Chain, Waited};
+use crate::files::time;
+use crate::format::{
+    CELLS, Causes, Ended, Header, Hold, MOST_FRAMES, Object, Ring, Tag, Wait, cells_of_stack,
+    stack_cells,
+};
+use crate::holders::{self, By, Shares};
+use crate::recording::{self, Recording, is_on, threshold};
+use crate::ring::Writer;
+use crate::sampling::Sampling;
+use crate::stacks::{self, Known};
+use crate::sums::Sums;
+use crate::switches::{Spent, Switches};
+use crate::unwind::{self, Bounds, walk};
+use core::cell::Cell;
+use core::ptr;
+use core::sync::atomic::Ordering;
+
+/// What is recorded of a wait.
+#[derive(Clone, Copy, Debug)]
+pub struct What {
+    /// What the thread waited for.
+    pub object: Object,
+    /// Its address.
+    pub address: u64,
+    /// How the wait ended.
+    pub ended: Ended,
+}
+
+/// When a wait began.
+#[derive(Clone, Copy, Debug)]
+pub struct Began {
+    at: u64,
+    /// How often the lock had been released before.
+    releases: u64,
+}
+
+/// What a thread keeps for its recording.
+struct Thread {
+    /// Null: it has none.
+    ring: Cell<*const Ring>,
+    /// The recording that the ring belongs to, and its process.
+    recording: Cell<*const Recording>,
+    process: Cell<u32>,
+    is_recording: Cell<bool>,
+    bounds: Bounds,
+    switches: Switches,
+    sums: Sums,
+    chain: Chain,
+    sampling: Sampling,
+}
+
+std::thread_local! {
+    // No destructor: it would be registered with the C library.
+    static THREAD: Thread = const {
+        Thread {
+            ring: Cell::new(ptr::null()),
+            recording: Cell::new(ptr::null()),
+            process: Cell::new(0),
+            is_recording: Cell::new(false),
+            bounds: Bounds::new(),
+            switches: Switches::new(),
+            sums: Sums::new(),
+            chain: Chain::new(),
+            sampling: Sampling::new(),
+        }
+    };
+}
+
+/// A thread begins to wait, for ever or until a deadline. `None` if waits are not recorded.
+pub fn begin(process: u32, object: Object, address: u64, has_deadline: bool) -> Option<Began> {
+    is_on().then(|| {
+        // Before the time: the first one is made here.
+        let ring = my_ring(process);
+        let now = time(libc::CLOCK_MONOTONIC);
+        if let Some(ring) = ring {
+            ring.begin_wait(object, address, has_deadline, now);
+        }
+        let releases = match object.is_lock() {
+            true => holders::wanted(address, now),
+            false => u64::MAX,
+        };
+        Began { at: now, releases }
+    })
+}
+
+/// Records a wait that has ended now.
+pub fn end(process: u32, began: Began, what: &What) {
+    let now = time(libc::CLOCK_MONOTONIC);
+    if what.object.is_lock() {
+        holders::had(what.address);
+    }
+    ended(process);
+    if is_on() && now.saturating_sub(began.at) >= threshold() {
+        keeping_errno(|| {
+            with_ring(process, |thread, writer| thread.write_wait(writer, began, now, what));
+        });
+    }
+}
+
+/// Records a wait at a condition variable that has ended now. If other threads kept this mutex for
+/// longer than the threshold after the signal, the time from then on is a wait for the mutex.
+pub fn end_at_condvar(process: u32, began: Began, what: &What, mutex: u64) {
+    let now = time(libc::CLOCK_MONOTONIC);
+    ended(process);
+    if !is_on() || now.saturating_sub(began.at) < threshold() {
+        return;
+    }
+    // The last signal: with several waiters, this one may have been signalled before.
+    let signalled = holders::between(what.address, began.at, now, began.releases).last_at;
+    let released = holders::between(mutex, signalled.max(began.at), now, u64::MAX).last_at;
+    let is_contended = what.ended == Ended::Got
+        && signalled != 0
+        && released.saturating_sub(signalled) >= threshold();
+    let signalled = if is_contended { signalled } else { now };
+    keeping_errno(|| {
+        with_ring(process, |thread, writer| {
+            thread.write_wait(writer, began, signalled, what);
+            let at_mutex = What { object: Object::Mutex, address: mutex, ended: Ended::Got };
+            let began = Began { at: signalled, releases: u64::MAX };
+            thread.write_wait(writer, began, now, &at_mutex);
+        });
+    });
+}
+
+fn ended(process: u32) {
+    if let Some(ring) = my_ring(process) {
+        ring.end_wait();
+    }
+}
+
+/// Notes that the calling thread has taken a lock, with others if it takes it `to_read`.
+#[inline]
+pub fn take(process: u32, address: u64, to_read: bool) {
+    if let Some(ring) = my_ring(process) {
+        ring.hold(address, to_read);
+    }
+}
+
+/// Notes that the calling thread is about to release a lock. Returns whether it was known to hold
+/// it.
+#[inline]
+pub fn release(process: u32, address: u64) -> bool {
+    my_ring(process).is_some_and(|ring| ring.release(address))
+}
+
+/// Notes that the calling thread is about to release a lock that other threads wait for: their
+/// waits are charged to it. `hands_over`: no other thread can take the lock before the waiter that
+/// it is kept for.
+///
+/// Also call this before a condition variable is signalled, with its address: waits there show
+/// which thread signalled last, and when.
+pub fn note_release(process: u32, address: u64, hands_over: bool) {
+    keeping_errno(|| {
+        with_ring(process, |thread, writer| {
+            let now = time(libc::CLOCK_MONOTONIC);
+            let since = holders::kept_since(address).map(|since| since.min(now));
+            let mut by = By { thread: writer.thread(), ..By::default() };
+            if let Some(since) = since {
+                by.shares = thread.spent(since, now).map_or_else(Shares::default, Shares::of);
+                by.shares.call = writer.ring().call_since(since);
+            }
+            match since.and_then(|since| thread.chain.most_of(since, now)) {
+                // Charged to the end of the chain.
+                Some(Waited { address, by: last, .. }) if last.thread != 0 => {
+                    by = By { next: address, ..last };
+                }
+                waited => {
+                    by.next = waited.map_or(0, |waited| waited.address);
+                    by.stack = write_stack(thread, writer);
+                }
+            }
+            if let Some(since) = since.filter(|since| now - since >= threshold()) {
+                let stack = if by.next == 0 { by.stack } else { write_stack(thread, writer) };
+                let mut hold = Hold::new(stack, since, now - since, address);
+                hold.running = by.shares.running;
+                hold.preempted = by.shares.preempted;
+                hold.asleep = by.shares.asleep;
+                hold.call = by.shares.call;
+                writer.write(hold.to_cell());
+            }
+            holders::note(address, now, writer.thread(), by, hands_over);
+        });
+    });
+}
+
+impl Thread {
+    /// Writes a wait that ended at `end`, if it is long enough and drawn.
+    fn write_wait(&self, writer: &mut Writer<'_>, began: Began, end: u64, what: &What) {
+        let &What { object, address, ended } = what;
+        let took = end.saturating_sub(began.at);
+        if took < threshold() {
+            return;
+        }
+        let kept = holders::between(address, began.at, end, began.releases);
+        let mut by = By::default();
+        if object.is_lock() {
+            by = kept.longest;
+            self.chain.note(Waited { address, began: began.at, ended: end, by });
+            if !self.switches.are_shown() {
+                _ = self.sums.read(end);
+            }
+        }
+        let Some(weight_shift) = self.sampling.takes(end) else {
+            return;
+        };
+        let stack = write_stack(self, writer);
+        let sleeps = self.switches.between(began.at, end).map_or(0, |spent| spent.sleeps);
+        let ended = match ended {
+            Ended::Got if kept.handed_over => Ended::HandedOver,
+            ended => ended,
+        };
+        writer.write(
+            Wait {
+                tag: Tag::Wait as u8,
+                object: object as u8,
+                ended: ended as u8,
+                weight_shift,
+                stack,
+                began: began.at,
+                took,
+                address,
+                holder: by.thread,
+                holder_stack: by.stack,
+                waker: kept.last,
+                in_vain: sleeps.saturating_sub(1).min(u32::from(u16::MAX)) as u16,
+                passed: if object.is_lock() { kept.passed } else { 0 },
+                running: by.shares.running,
+                preempted: by.shares.preempted,
+                asleep: by.shares.asleep,
+                call: by.shares.call,
+                next: by.next,
+            }
+            .to_cell(),
+        );
+    }
+
+    /// How the thread spent the time between these two.
+    fn spent(&self, since: u64, now: u64) -> Option<Spent> {
+        match self.switches.are_shown() {
+            true => self.switches.between(since, now),
+            false => self.sums.since(since, now),
+        }
+    }
+
+    /// Notes where the causes come from.
+    fn note_causes(&self, header: &Header) {
+        let causes = match self.switches.are_shown() {
+            true => Causes::Switches,
+            false if self.sums.read(time(libc::CLOCK_MONOTONIC)).is_some() => Causes::Sums,
+            false => Causes::Unknown,
+        };
+        // Relaxed: it says nothing of other fields.
+        header.causes.store(causes as u32, Ordering::Relaxed);
+    }
+
+    /// Its ring in this process.
+    #[inline]
+    fn ring_in(&self, process: u32) -> Option<&'static Ring> {
+        match self.belongs_to(process, recording::last()) {
+            // SAFETY: null, or a ring that was mapped by this process, and is never unmapped.
+            true => unsafe { self.ring.get().as_ref() },
+            false => None,
+        }
+    }
+
+    #[inline]
+    fn belongs_to(&self, process: u32, recording: *const Recording) -> bool {
+        self.process.get() == process && ptr::eq(self.recording.get(), recording)
+    }
+}
+
+/// The calling thread's ring; made, if it has none yet.
+#[inline]
+fn my_ring(process: u32) -> Option<&'static Ring> {
+    /// Out of line: once for each thread.
+    #[cold]
+    fn make(process: u32) {
+        keeping_errno(|| with_ring(process, |_, _| {}));
+    }
+    THREAD.with(|thread| {
+        thread.ring_in(process).or_else(|| {
+            if is_on() && !thread.belongs_to(process, recording::last()) {
+                make(process);
+            }
+            thread.ring_in(process)
+        })
+    })
+}
+
+/// Appends the calling thread's cells to the records file, and the process's maps to theirs. Call
+/// this before the process ends; what other threads have not appended is in their rings.
+pub fn finish(process: u32) {
+    if !is_on() {
+        return;
+    }
+    keeping_errno(|| {
+        with_ring(process, |_, writer| writer.flush());
+        if let Some(recording) = recording::of_process(process) {
+            recording.note_maps();
+        }
+    });
+}
+
+/// Calls `work` with the calling thread's ring. If there is none, or a handler has interrupted such
+/// a call, counts that.
+fn with_ring(process: u32, work: impl FnOnce(&Thread, &mut Writer<'_>)) {
+    let Some(recording) = recording::of_process(process) else {
+        return;
+    };
+    let header = recording.header();
+    THREAD.with(|thread| {
+        if thread.is_recording.replace(true) {
+            header.lost.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        if !thread.belongs_to(process, recording) {
+            thread.ring.set(ptr::null());
+            if thread.process.get() != process {
+                thread.switches.forget();
+            }
+            thread.switches.begin();
+            thread.note_causes(header);
+            // Otherwise it tries again the next time.
+            if let Ok(ring) = recording.take_ring(process) {
+                thread.ring.set(ring.map_or(ptr::null(), |ring| ring.as_ptr().cast_const()));
+                thread.recording.set(recording);
+                thread.process.set(process);
+            }
+        }
+        match thread.ring.get().is_null() {
+            false => {
+                let names = recording.names();
+                // SAFETY: a ring of this process, which this thread alone writes, followed by its
+                // cells; never unmapped.
+                let mut writer = unsafe { Writer::new(thread.ring.get(), names, header) };
+                work(thread, &mut writer);
+                writer.flush_if_half_full();
+            }
+            true => _ = header.unheard.fetch_add(1, Ordering::Relaxed),
+        }
+        if unwind::has_new_modules() {
+            recording.note_maps();
+        }
+        thread.is_recording.set(false);
+    });
+}
+
+fn write_stack(thread: &Thread, writer: &mut Writer<'_>) -> u32 {
+    let mut frames = [0; MOST_FRAMES];
+    let len = walk(&thread.bounds, &mut frames);
+    let frames = &frames[..len];
+    let hash = stacks::hash(frames);
+    match stacks::number(hash) {
+        Known::Before(number) => number,
+        Known::New(number) => {
+            writer.write_all(cells_of_stack(len), stack_cells(number, hash, frames));
+            number
+        }
+        Known::Full => {
+            writer.header().stacks_lost.fetch_add(1, Ordering::Relaxed);
+            0
+        }
+    }
+}
+
+fn keeping_errno(work: impl FnOnce()) {
+    // SAFETY: the calling thread's own variable.
+    let number = unsafe { *libc::__errno_location() };
+    work();
+    // SAFETY: the calling thread's own variable, whose address is the same as above.
+    unsafe { *libc::__errno_location() = number };
+}
+
+const _: () = assert!(CELLS > 2 * (MOST_FRAMES / 8 + 2));

@@ -1,0 +1,105 @@
+//! How long the calling thread ran and waited for a CPU in total: where the kernel shows no
+//! switches (`switches.rs`).
+//!
+//! `/proc/thread-self/schedstat` has two sums in nanoseconds: the time on a CPU, and the time
+//! runnable without one. Reading it takes some microseconds, so it is read where a lock is released
+//! that other threads wait for, and where a wait for a lock ends. The difference between two
+//! readings is taken for the time in between, whatever part of it matters: that is coarse.
+
+use crate::switches::Spent;
+use core::cell::Cell;
+
+/// A reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Reading {
+    at: u64,
+    ran: u64,
+    waited: u64,
+}
+
+/// The last reading of a thread.
+#[derive(Debug)]
+pub(crate) struct Sums(Cell<Option<Reading>>);
+
+impl Sums {
+    pub(crate) const fn new() -> Self {
+        Self(Cell::new(None))
+    }
+
+    /// Reads the sums. `None` if there are none.
+    pub(crate) fn read(&self, now: u64) -> Option<()> {
+        self.0.set(Some(reading(now)?));
+        Some(())
+    }
+
+    /// How the thread spent the time from `since` until `now`, about: reads the sums. `None` if the
+    /// last reading is much older than `since`, or there is none.
+    pub(crate) fn since(&self, since: u64, now: u64) -> Option<Spent> {
+        let last = self.0.replace(reading(now));
+        between(last?, self.0.get()?, since)
+    }
+}
+
+fn between(first: Reading, last: Reading, since: u64) -> Option<Spent> {
+    let all = last.at.saturating_sub(first.at);
+    if all > 4 * last.at.saturating_sub(since) {
+        return None;
+    }
+    let running = last.ran.saturating_sub(first.ran).min(all);
+    let preempted = last.waited.saturating_sub(first.waited).min(all - running);
+    // The number of sleeps is not known.
+    Some(Spent { running, preempted, asleep: all - running - preempted, sleeps: 0 })
+}
+
+fn reading(at: u64) -> Option<Reading> {
+    let mut text = [0_u8; 64];
+    // SAFETY: the name is a C string; the text has room for its length; the file is closed, and its
+    // number is known only here.
+    let len = unsafe {
+        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
+        let file = libc::open(c"/proc/thread-self/schedstat".as_ptr(), flags);
+        if file < 0 {
+            return None;
+        }
+        let len = libc::read(file, text.as_mut_ptr().cast(), text.len());
+        libc::close(file);
+        len
+    };
+    let mut fields = text.get(..usize::try_from(len).ok()?)?.split(|&byte| byte == b' ');
+    let mut field = || core::str::from_utf8(fields.next()?).ok()?.parse().ok();
+    Some(Reading { at, ran: field()?, waited: field()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::time;
+    use std::time::Duration;
+
+    #[test]
+    fn the_difference_of_two_readings_is_what_was_spent() {
+        let first = Reading { at: 1000, ran: 50, waited: 7 };
+        let last = Reading { at: 2000, ran: 250, waited: 107 };
+        let spent = Spent { running: 200, preempted: 100, asleep: 700, sleeps: 0 };
+        assert_eq!(between(first, last, 1000), Some(spent));
+        assert_eq!(between(first, last, 1700), Some(spent));
+        assert_eq!(between(first, last, 1800), None);
+        // Sums that cannot be.
+        let odd = Reading { at: 2000, ran: 9000, waited: 0 };
+        let spent = Spent { running: 1000, preempted: 0, asleep: 0, sleeps: 0 };
+        assert_eq!(between(first, odd, 1000), Some(spent));
+    }
+
+    #[test]
+    fn a_sleeping_thread_sleeps() {
+        let now = || time(libc::CLOCK_MONOTONIC);
+        let (sums, began) = (Sums::new(), now());
+        if sums.read(began).is_none() {
+            println!("the kernel keeps no such sums");
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(30));
+        let spent = sums.since(began, now()).unwrap();
+        assert!(spent.asleep > 2 * spent.running, "{spent:?}");
+    }
+}

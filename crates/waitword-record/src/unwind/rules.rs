@@ -1,0 +1,248 @@
+//! How to get from a place in the code to its caller.
+//!
+//! A rule says where the frame begins (the canonical frame address, or CFA), relative to the stack
+//! pointer or to `rbp`, and where the caller's `rbp` is saved. The return address is in front of
+//! the CFA on this processor.
+
+use super::maps::Buffer;
+use super::modules::{Modules, Reader};
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use gimli::{
+    CfaRule, Register, RegisterRule, UnwindContext, UnwindContextStorage, UnwindSection as _,
+    UnwindTableRow,
+};
+
+/// The numbers of the registers in DWARF.
+const RBP: Register = Register(6);
+const RSP: Register = Register(7);
+const RETURN_ADDRESS: Register = Register(16);
+
+/// What a rule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Nothing is known about this place.
+    Unknown,
+    /// The outermost frame.
+    Outermost,
+    /// The CFA is at this distance from a register.
+    Frame {
+        from_rbp: bool,
+        cfa: i32,
+        /// The distance of the saved `rbp` from the CFA; `None` if it is not changed.
+        rbp: Option<i16>,
+    },
+}
+
+/// A saved `rbp` cannot be here.
+const NOT_SAVED: i16 = i16::MAX;
+
+impl Rule {
+    /// Never 0, which is an empty place in the cache.
+    fn to_bits(self) -> u64 {
+        match self {
+            Self::Unknown => 1,
+            Self::Outermost => 2,
+            Self::Frame { from_rbp, cfa, rbp } => {
+                let rbp = rbp.unwrap_or(NOT_SAVED) as u16;
+                3 | u64::from(from_rbp) << 8 | u64::from(rbp) << 16 | u64::from(cfa as u32) << 32
+            }
+        }
+    }
+
+    fn from_bits(bits: u64) -> Self {
+        match bits & 0xff {
+            2 => Self::Outermost,
+            3 => Self::Frame {
+                from_rbp: bits >> 8 & 1 != 0,
+                cfa: (bits >> 32) as u32 as i32,
+                rbp: Some((bits >> 16) as u16 as i16).filter(|rbp| *rbp != NOT_SAVED),
+            },
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// 64 KiB: the rules of 4096 places.
+const PLACES: usize = 4096;
+
+/// A place in the cache. Two threads may write it at once, and a third may read a half of each. So
+/// the address is stored combined with the rule: halves that do not belong together do not match.
+struct Cached {
+    rule: AtomicU64,
+    address_and_rule: AtomicU64,
+}
+
+static CACHE: [Cached; PLACES] =
+    [const { Cached { rule: AtomicU64::new(0), address_and_rule: AtomicU64::new(0) } }; PLACES];
+
+/// The rule for this address.
+#[inline]
+pub(super) fn rule(address: u64) -> Rule {
+    // Fibonacci hashing.
+    let hash = address.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let cached = &CACHE[(hash >> (64 - PLACES.ilog2())) as usize];
+    // Relaxed: the check below finds a mixture, and there is no other data.
+    let bits = cached.rule.load(Ordering::Relaxed);
+    if bits != 0 && cached.address_and_rule.load(Ordering::Relaxed) ^ bits == address {
+        return Rule::from_bits(bits);
+    }
+    look_up(address, cached)
+}
+
+#[cold]
+#[inline(never)]
+fn look_up(address: u64, cached: &Cached) -> Rule {
+    let Some(rule) = Tables::with(|tables| tables.rule(address).unwrap_or(Rule::Unknown)) else {
+        return Rule::Unknown;
+    };
+    let bits = rule.to_bits();
+    cached.rule.store(bits, Ordering::Relaxed);
+    cached.address_and_rule.store(address ^ bits, Ordering::Relaxed);
+    rule
+}
+
+/// Where a gimli context keeps its rows.
+struct Storage;
+
+impl UnwindContextStorage<usize> for Storage {
+    type Rules = [(Register, RegisterRule<usize>); 32];
+    type Stack = [UnwindTableRow<usize, Self>; 4];
+}
+
+/// What one look-up at a time uses.
+struct Tables {
+    modules: Modules,
+    buffer: Buffer,
+    context: Option<UnwindContext<usize, Storage>>,
+}
+
+/// A module was found.
+static NEW_MODULES: AtomicBool = AtomicBool::new(false);
+static IN_USE: AtomicBool = AtomicBool::new(false);
+static TABLES: Shared = Shared(UnsafeCell::new(Tables {
+    modules: Modules::new(),
+    buffer: Buffer::new(),
+    context: None,
+}));
+
+struct Shared(UnsafeCell<Tables>);
+
+// SAFETY: the contents are used only by the thread that has set `IN_USE`.
+unsafe impl Sync for Shared {}
+
+impl Tables {
+    /// Calls `work` with the tables. `None` if another thread uses them for long, or the thread
+    /// that this handler has interrupted does.
+    fn with<R>(work: impl FnOnce(&mut Self) -> R) -> Option<R> {
+        /// Some 10 µs, and then some yields: reading the maps of a large program takes long.
+        const LOOKS: usize = 500;
+        const YIELDS_FROM: usize = 300;
+        // Acquire and Release: what one thread writes into the tables is visible to the next one.
+        let is_mine = (0..LOOKS).any(|look| {
+            let is_mine = !IN_USE.swap(true, Ordering::Acquire);
+            match look {
+                _ if is_mine => {}
+                ..YIELDS_FROM => core::hint::spin_loop(),
+                _ => std::thread::yield_now(),
+            }
+            is_mine
+        });
+        if !is_mine {
+            return None;
+        }
+        // SAFETY: `IN_USE` was false and is true now, so no other reference exists until it is
+        // false again. `work` does not come back here: it calls nothing of the program's.
+        let result = work(unsafe { &mut *TABLES.0.get() });
+        IN_USE.store(false, Ordering::Release);
+        Some(result)
+    }
+
+    fn rule(&mut self, address: u64) -> Option<Rule> {
+        let known = self.modules.len();
+        let module = self.modules.find(address, &mut self.buffer)?;
+        if self.modules.len() != known {
+            NEW_MODULES.store(true, Ordering::Relaxed);
+        }
+        let in_file = address.wrapping_sub(module.bias());
+        let (header, frames, bases) = module.tables();
+        let header = header.parse(&bases, 8).ok()?;
+        let context = self.context.get_or_insert_with(UnwindContext::new_in);
+        let row = header
+            .table()?
+            .unwind_info_for_address(
+                &frames,
+                &bases,
+                context,
+                in_file,
+                gimli::EhFrame::<Reader>::cie_from_offset,
+            )
+            .ok()?;
+        if row.register(RETURN_ADDRESS) == RegisterRule::Undefined {
+            return Some(Rule::Outermost);
+        }
+        if row.register(RETURN_ADDRESS) != RegisterRule::Offset(-8) {
+            return None;
+        }
+        let &CfaRule::RegisterAndOffset { register, offset } = row.cfa() else {
+            return None;
+        };
+        let rbp = match row.register(RBP) {
+            RegisterRule::Undefined | RegisterRule::SameValue => None,
+            RegisterRule::Offset(offset) => Some(i16::try_from(offset).ok()?),
+            _ => return None,
+        };
+        let from_rbp = match register {
+            RBP => true,
+            RSP => false,
+            _ => return None,
+        };
+        Some(Rule::Frame { from_rbp, cfa: i32::try_from(offset).ok()?, rbp })
+    }
+}
+
+/// Whether a module was found since this was last asked.
+pub(crate) fn has_new_modules() -> bool {
+    NEW_MODULES.load(Ordering::Relaxed) && NEW_MODULES.swap(false, Ordering::Relaxed)
+}
+
+/// In a forked child: what another thread of the parent was doing does not count.
+pub(crate) fn forget() {
+    IN_USE.store(false, Ordering::Relaxed);
+    let _ = Tables::with(|tables| {
+        tables.modules = Modules::new();
+        tables.context = None;
+    });
+}
+
+/// Calls `each` with the mappings of the process until it returns true; false if it never does, or
+/// if another thread reads them now.
+pub(super) fn find_mapping(each: impl FnMut(super::maps::Mapping<'_>) -> bool) -> bool {
+    Tables::with(|tables| tables.buffer.find(each)).unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_come_back_from_their_bits() {
+        for rule in [
+            Rule::Unknown,
+            Rule::Outermost,
+            Rule::Frame { from_rbp: true, cfa: 16, rbp: Some(-16) },
+            Rule::Frame { from_rbp: false, cfa: -8, rbp: None },
+            Rule::Frame { from_rbp: false, cfa: i32::MAX, rbp: Some(i16::MIN) },
+        ] {
+            assert_ne!(rule.to_bits(), 0);
+            assert_eq!(Rule::from_bits(rule.to_bits()), rule);
+        }
+    }
+
+    #[test]
+    fn a_place_without_code_has_no_rule() {
+        assert_eq!(rule(0), Rule::Unknown);
+        assert_eq!(rule(&raw const CACHE as u64), Rule::Unknown);
+        assert_eq!(rule(u64::MAX), Rule::Unknown);
+    }
+}

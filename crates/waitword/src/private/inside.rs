@@ -1,0 +1,121 @@
+//! Whether a thread is inside a bucket: for signal handlers that interrupt it there.
+//!
+//! A handler may call `wake` (`sem_post` does) at any instruction of the thread that it interrupts,
+//! even while that thread holds the lock of the very bucket that the handler needs. The handler
+//! would wait for its own thread. So a thread records, before it locks a bucket, that it is inside.
+//! A wake that finds its own thread inside leaves a note instead, and the thread delivers the notes
+//! when it leaves.
+//!
+//! ```text
+//!   thread                       handler, on the same thread
+//!   ──────                       ───────────────────────────
+//!   inside = true
+//!   lock ... unlock        ◄──   wake: inside? leave a note, return 0
+//!   inside = false
+//!   deliver the notes            (from here on a handler wakes by itself)
+//! ```
+//!
+//! Thread and handler share these few words and never run at once, so relaxed atomics and a
+//! compiler fence are enough. Handlers nest. Each leaves its whole note before the code it
+//! interrupted continues, and none delivers, since all of them find `inside` set.
+
+use super::key::Key;
+use crate::atomic::thread_static;
+use core::cell::Cell;
+use core::sync::atomic::{
+    AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, compiler_fence,
+};
+
+/// A wake that a handler could not make itself.
+#[derive(Clone, Copy)]
+pub(super) enum Note {
+    Wake {
+        key: Key,
+        count: usize,
+        mask: u64,
+    },
+    /// More notes than there is room for. Every waiter is woken, which futex(2) allows; no wake-up
+    /// is lost.
+    WakeAll,
+}
+
+const ROOM: usize = 8;
+
+struct State {
+    inside: AtomicBool,
+    /// The number of notes left; more than `ROOM` means that some found no room.
+    left: AtomicUsize,
+    notes: [Cell<Note>; ROOM],
+}
+
+thread_static! {
+    // No destructor and a constant initial value: usable at any moment, in handlers too.
+    static STATE: State = const {
+        State {
+            inside: AtomicBool::new(false),
+            left: AtomicUsize::new(0),
+            notes: [const { Cell::new(Note::WakeAll) }; ROOM],
+        }
+    };
+}
+
+/// The thread is about to lock a bucket, or two, or all of them. Sections do not nest.
+#[inline]
+pub(super) fn enter() {
+    STATE.with(|state| {
+        debug_assert!(!state.inside.load(Relaxed), "sections do not nest");
+        state.inside.store(true, Relaxed);
+    });
+    compiler_fence(SeqCst);
+}
+
+/// The thread has unlocked its buckets.
+#[inline]
+pub(super) fn leave() {
+    compiler_fence(SeqCst);
+    STATE.with(|state| state.inside.store(false, Relaxed));
+    compiler_fence(SeqCst);
+}
+
+/// Whether this code runs in a handler that has interrupted its own thread inside a bucket.
+#[inline]
+pub(crate) fn is_inside() -> bool {
+    STATE.with(|state| state.inside.load(Relaxed))
+}
+
+/// Leaves a wake for the interrupted thread to make.
+pub(crate) fn leave_note(key: Key, count: usize, mask: u64) {
+    debug_assert!(is_inside());
+    let note = Note::Wake { key, count, mask };
+    STATE.with(|state| {
+        // One step, so that a handler that interrupts this one takes another place.
+        let place = state.left.fetch_add(1, Relaxed);
+        if let Some(free) = state.notes.get(place) {
+            free.set(note);
+        }
+    });
+}
+
+/// Whether handlers have left notes that are not delivered yet.
+#[inline]
+pub(super) fn has_notes() -> bool {
+    STATE.with(|state| state.left.load(Relaxed)) != 0
+}
+
+/// The next note to deliver. The thread is outside, so no handler leaves one meanwhile.
+pub(super) fn next_note() -> Option<Note> {
+    STATE.with(|state| {
+        let left = state.left.load(Relaxed);
+        match left {
+            0 => None,
+            1..=ROOM => {
+                state.left.store(left - 1, Relaxed);
+                Some(state.notes[left - 1].get())
+            }
+            _ => {
+                state.left.store(0, Relaxed);
+                Some(Note::WakeAll)
+            }
+        }
+    })
+}

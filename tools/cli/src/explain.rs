@@ -1,0 +1,37 @@
+//! `waitword explain`: says why threads waited, and what to do about it.
+
+use crate::out_file::print;
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The arguments of `waitword explain`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  waitword profile -o recording -- ./server && waitword explain recording
+      Records a program, and says what its threads lost time for.
+  waitword explain recording | less
+      Each finding has its evidence and what to do about it; the costliest comes first.
+
+docs/profile.md has the evidence that each kind of finding needs.")]
+pub(crate) struct Args {
+    /// The directory of a recording (`waitword profile -o`)
+    #[arg(value_name = "DIR")]
+    recording: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    match explain(&args.recording) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("waitword: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn explain(recording: &Path) -> Result<()> {
+    let processes = waitword_profile::read::read(recording)?;
+    Ok(print(&waitword_profile::explain::text(&processes))?)
+}

@@ -1,0 +1,124 @@
+//! `waitword profile`: records where the threads of a program wait, and shows it.
+
+mod running;
+mod watcher;
+
+use crate::drop_in;
+use anyhow::{Context as _, Result};
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+/// The arguments of `waitword profile`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  waitword profile -- ./server --port 8080
+      Ends with the ten places that lost the most time, when the server ends.
+  waitword profile -o recording --threshold 100000 -- ./batch
+      Keeps the recording; waits below 0.1 ms are not in it.
+  waitword profile --watch 5 -- ./server
+      Says so on stderr if threads wait for each other once one has waited for 5 seconds.
+  waitword profile --pid 4711 --seconds 10
+      Looks at a program that runs already, from outside.
+
+The recording contains addresses, thread names and file names, and no memory contents. Waits
+for mutexes, rwlocks, condition variables, semaphores and barriers are recorded, of the program and
+of its children.")]
+pub(crate) struct Args {
+    /// Keep the recording in this directory, which is made
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Waits that are shorter are not recorded, in nanoseconds
+    #[arg(long, value_name = "NS", default_value_t = 10_000)]
+    threshold: u64,
+    /// Look for a deadlock whenever a thread has waited for a lock for so many seconds, and print
+    /// it; the program continues
+    #[arg(long, value_name = "SECONDS")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=86400))]
+    watch: Option<u64>,
+    /// Look at this process, and start none
+    #[arg(long, value_name = "N", conflicts_with_all = ["command", "watch", "output"])]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    pid: Option<u32>,
+    /// With --pid: for how long
+    #[arg(long, value_name = "SECONDS", requires = "pid", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=86400))]
+    seconds: u64,
+    /// The program and its arguments
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required_unless_present = "pid",
+        value_name = "PROGRAM [ARGS]"
+    )]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &Args) -> ExitCode {
+    let profiled = match args.pid {
+        Some(pid) => running::profile_pid(pid, Duration::from_secs(args.seconds)),
+        None => profile(args),
+    };
+    match profiled {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("waitword: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The exit status is the program's.
+fn profile(args: &Args) -> Result<ExitCode> {
+    let [name, arguments @ ..] = args.command.as_slice() else {
+        unreachable!("clap asks for a program");
+    };
+    let path =
+        drop_in::program::find(name).with_context(|| format!("{}: not found", name.display()))?;
+    drop_in::program::can_be_served(&path).with_context(|| name.display().to_string())?;
+    let library = drop_in::library::put_in_place()?;
+    let temporary = tempfile::tempdir()?;
+    let directory = match &args.output {
+        Some(directory) => {
+            let shown = || format!("--output {}", directory.display());
+            DirBuilder::new().mode(0o700).create(directory).with_context(shown)?;
+            directory
+        }
+        None => temporary.path(),
+    };
+    let mut command = Command::new(&path);
+    command
+        .arg0(name)
+        .args(arguments)
+        .env("LD_PRELOAD", drop_in::before_others(library.as_os_str()))
+        .env("WAITWORD", "on")
+        .env("WAITWORD_RECORD", std::path::absolute(directory)?)
+        .env("WAITWORD_RECORD_NS", args.threshold.to_string());
+    // A Ctrl-C is for the program, which then ends; what it has recorded is shown.
+    let _stop = crate::stop::stop_on_signals()?;
+    let limit = args.watch.map(Duration::from_secs);
+    let status = watcher::status(&mut command, directory, limit)
+        .with_context(|| name.display().to_string())?;
+    show(directory)?;
+    if args.output.is_some() {
+        eprintln!("The recording is in {}.", directory.display());
+    }
+    Ok(match (status.code(), status.signal()) {
+        (Some(code), _) => ExitCode::from(code as u8),
+        (None, signal) => {
+            eprintln!("waitword: {}: {status}", name.display());
+            ExitCode::from(128 + signal.unwrap_or_default() as u8)
+        }
+    })
+}
+
+fn show(directory: &Path) -> Result<()> {
+    let processes = waitword_profile::read::read(directory)?;
+    eprint!("{}", waitword_profile::text::summary(&processes));
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! Says in plain sentences why threads waited, with the evidence, and what to do about it.
+//!
+//! Each kind of finding has a [`Detector`] in a file of its own. It sees each wait once, in any
+//! order of the threads, keeps sums in bounded memory ([`sums`]), and judges at the end. So a
+//! recording of any length is read once.
+//!
+//! # When something is a finding
+//!
+//! A detector needs evidence of its own kind; its file says which, and why. In addition a cause has
+//! to matter ([`Run::matters`]): it cost at least 1 % of the length of the run, in at least ten
+//! waits, or in fewer that took 10 % of it. Below 1 % the cure would hardly be measurable: two runs
+//! of one program differ by more. From fewer than ten waits no share can be told (ten independent
+//! ones determine it to about a third), unless they are long.
+//!
+//! A kind is not a finding where a recording cannot show it. *Priority inversion* is none: a
+//! recording contains no priorities.
+
+mod asleep;
+mod chain;
+mod computes;
+mod convoy;
+mod herd;
+mod in_vain;
+mod kind;
+mod order;
+mod preempted;
+mod starved;
+mod sums;
+#[cfg(test)]
+mod tests;
+mod text;
+mod unfair;
+mod writers;
+
+pub use kind::Kind;
+pub use text::text;
+
+use crate::read::Process;
+use crate::text::{count, escaped};
+use std::collections::HashMap;
+use waitword_record::format::{Causes, Object, Wait};
+
+/// Sees the waits of a process, and finds one kind of cause.
+trait Detector {
+    /// A wait of this thread.
+    fn add(&mut self, thread: u32, object: Object, wait: &Wait);
+
+    /// What was found.
+    fn findings(&self, run: &Run<'_>) -> Vec<Finding>;
+}
+
+/// A cause of lost time, with its evidence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The kind.
+    pub kind: Kind,
+    /// The time that it cost, in nanoseconds.
+    pub lost: u64,
+    /// The evidence.
+    pub said: Vec<Line>,
+    /// What to do about it.
+    pub advice: &'static str,
+}
+
+/// A sentence, or one that ends with a place in the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The text.
+    pub text: String,
+    /// The stack of the place.
+    pub stack: Option<u32>,
+}
+
+impl Line {
+    fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), stack: None }
+    }
+
+    fn at(text: impl Into<String>, stack: u32) -> Self {
+        Self { text: text.into(), stack: Some(stack) }
+    }
+}
+
+/// What the detectors know of the whole run when they judge.
+#[derive(Clone, Copy, Debug)]
+struct Run<'a> {
+    /// Its length in nanoseconds.
+    length: u64,
+    /// How many threads waited.
+    waiters: usize,
+    /// Whether what the holders did is from sums in `/proc`.
+    has_sums: bool,
+    /// The names of threads.
+    names: &'a HashMap<u32, String>,
+}
+
+impl Run<'_> {
+    /// Whether so much time in so many waits is worth a finding: see the head of this file.
+    fn matters(&self, lost: u64, waits: u64) -> bool {
+        lost >= self.length / 100 && (waits >= 10 || lost >= self.length / 10) && lost > 0
+    }
+
+    /// Whether what the holders did in this part of the lost time was so at least for this share of
+    /// it.
+    ///
+    /// Sums in `/proc` are of a time that may be four times as long as the one in question. Of a
+    /// share `s` of that time, three parts of four may be outside, so `4 s - 3` is certain.
+    fn is_certain(&self, part: u64, lost: u64, share: f64) -> bool {
+        let share = if self.has_sums { (3.0 + share) / 4.0 } else { share };
+        part > 0 && part as f64 >= share * lost as f64
+    }
+
+    /// A thread, as a reader knows it.
+    fn thread(&self, number: u32) -> String {
+        match self.names.get(&number) {
+            Some(name) if !name.is_empty() => format!("thread {number} ({})", escaped(name)),
+            _ => format!("thread {number}"),
+        }
+    }
+}
+
+/// More threads are not told apart.
+const MOST_THREADS: usize = 1 << 16;
+
+/// All detectors.
+struct Explaining {
+    detectors: Vec<Box<dyn Detector>>,
+    waiters: std::collections::HashSet<u32>,
+    between: Option<(u64, u64)>,
+}
+
+impl Default for Explaining {
+    fn default() -> Self {
+        Self {
+            detectors: vec![
+                Box::<asleep::Asleep>::default(),
+                Box::<computes::Computes>::default(),
+                Box::<chain::Chain>::default(),
+                Box::<preempted::Preempted>::default(),
+                Box::<convoy::Convoy>::default(),
+                Box::<unfair::Unfair>::default(),
+                Box::<writers::Writers>::default(),
+                Box::<starved::Starved>::default(),
+                Box::<herd::Herd>::default(),
+                Box::<in_vain::InVain>::default(),
+                Box::<order::Order>::default(),
+            ],
+            waiters: std::collections::HashSet::new(),
+            between: None,
+        }
+    }
+}
+
+impl Explaining {
+    /// A wait of this thread.
+    fn add(&mut self, thread: u32, wait: &Wait) {
+        let Some(object) = wait.object() else {
+            return;
+        };
+        if self.waiters.len() < MOST_THREADS {
+            self.waiters.insert(thread);
+        }
+        let ended = wait.began.saturating_add(wait.took);
+        self.between = Some(match self.between {
+            None => (wait.began, ended),
+            Some((first, last)) => (first.min(wait.began), last.max(ended)),
+        });
+        for detector in &mut self.detectors {
+            detector.add(thread, object, wait);
+        }
+    }
+
+    /// The findings, those that cost the most first.
+    fn findings(&self, process: &Process) -> Vec<Finding> {
+        let (first, last) = self.between.unwrap_or_default();
+        let began = if process.began == 0 { first } else { process.began.min(first) };
+        let run = Run {
+            length: last.saturating_sub(began).max(1),
+            waiters: self.waiters.len(),
+            has_sums: process.causes == Some(Causes::Sums),
+            names: &process.threads,
+        };
+        let mut all: Vec<Finding> =
+            self.detectors.iter().flat_map(|detector| detector.findings(&run)).collect();
+        all.sort_by_key(|finding| core::cmp::Reverse(finding.lost));
+        all
+    }
+}
+
+/// The findings of a process, those that cost the most first.
+pub fn findings(process: &Process) -> Vec<Finding> {
+    let mut explaining = Explaining::default();
+    for (thread, wait) in &process.waits {
+        explaining.add(*thread, wait);
+    }
+    explaining.findings(process)
+}

@@ -1,0 +1,18 @@
+//! Reads what `waitword-record` has recorded, and says where threads waited and for which thread.
+
+pub mod explain;
+pub mod export;
+pub mod read;
+pub mod remote;
+pub mod sampled;
+pub mod sites;
+pub mod symbols;
+pub mod text;
+pub mod wait_for;
+pub mod watch;
+
+/// The time, in nanoseconds of `CLOCK_MONOTONIC`, as in recordings.
+pub(crate) fn now() -> u64 {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
+    now.map_or(0, |now| core::time::Duration::from(now).as_nanos() as u64)
+}
