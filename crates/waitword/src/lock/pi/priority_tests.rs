@@ -9,9 +9,9 @@ use super::*;
 use crate::lock::{PosixFlavour, PosixMutexOptions, RawCondvar, RawPosixMutex};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU32 as Cell32};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
-use waitword_testkit::{sleeps, until, watch};
+use waitword_testkit::{in_fresh_process, sleeps, until, watch};
 
 const LOW: i32 = 1;
 const MIDDLE: i32 = 2;
@@ -20,21 +20,54 @@ const HIGH: i32 = 3;
 /// One test at a time has the CPU.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Reserves the CPU for one test. Returns `None` where the test cannot run.
-fn stage() -> Option<MutexGuard<'static, ()>> {
-    let turn = TURN.lock().unwrap_or_else(|broken| broken.into_inner());
-    if crate::sys::sched::cpus() < 2 {
+/// The first CPU that the process may use. Only the real-time threads of a test run there.
+static STAGE: OnceLock<usize> = OnceLock::new();
+
+/// Runs a test in a process of its own, away from the CPU of its real-time threads. The kernel's
+/// own locks do not inherit: a thread of this process that lost the CPU to the middle thread while
+/// it held `mmap_lock` would keep the highest in a page fault.
+fn on_stage(test: impl FnOnce()) {
+    let cpus = affinity();
+    if cpus.len() < 2 {
         eprintln!(
             "skipped: one CPU only, which a real-time thread would take from the test itself"
         );
-        return None;
+        return;
     }
     let allowed = std::thread::spawn(|| set_priority(LOW)).join().unwrap();
     if !allowed {
         eprintln!("skipped: real-time scheduling is not allowed here (EPERM)");
-        return None;
+        return;
     }
-    Some(turn)
+    let _turn = TURN.lock().unwrap_or_else(|broken| broken.into_inner());
+    in_fresh_process(|| {
+        let _watchdog = watch();
+        STAGE.set(cpus[0]).unwrap();
+        run_on(&cpus[1..]);
+        test();
+    });
+}
+
+/// The CPUs that the calling thread may use.
+fn affinity() -> Vec<usize> {
+    // SAFETY: all zeros are an empty set, and the call fills a complete one.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        assert_eq!(libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set), 0);
+        (0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &set)).collect()
+    }
+}
+
+/// Moves the calling thread, and those that it creates, to these CPUs.
+fn run_on(cpus: &[usize]) {
+    // SAFETY: a complete set, for the calling thread.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for &cpu in cpus {
+            libc::CPU_SET(cpu, &mut set);
+        }
+        assert_eq!(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set), 0);
+    }
 }
 
 /// Makes the calling thread a SCHED_FIFO thread.
@@ -47,16 +80,7 @@ fn set_priority(priority: i32) -> bool {
 /// Moves the calling thread to the test's CPU. Call it after `set_priority`: a real-time thread may
 /// occupy that CPU for as long as other threads wait for this one.
 fn go_on_stage() {
-    // SAFETY: complete CPU sets, for the calling thread.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        let size = size_of::<libc::cpu_set_t>();
-        assert_eq!(libc::sched_getaffinity(0, size, &raw mut set), 0);
-        let first = (0..libc::CPU_SETSIZE as usize).find(|&cpu| libc::CPU_ISSET(cpu, &set));
-        let mut one: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(first.unwrap(), &mut one);
-        assert_eq!(libc::sched_setaffinity(0, size, &raw const one), 0);
-    }
+    run_on(&[*STAGE.get().unwrap()]);
 }
 
 /// The real-time priority that the kernel currently gives to a thread, including what was lent to
@@ -161,8 +185,7 @@ fn play(play: Play<'_>) -> Outcome {
         middle.store(tid(), SeqCst);
         go_on_stage();
         middle_runs.store(true, SeqCst);
-        // Long enough for the highest to come first even if it sleeps in a page fault after it has
-        // the lock: the kernel's own locks do not inherit.
+        // The highest may still sleep in a page fault when it has the lock.
         let begin = Instant::now();
         spin_until(|| order.load(SeqCst) != 0 || begin.elapsed() > Duration::from_millis(500));
         order.fetch_add(1, SeqCst)
@@ -195,30 +218,30 @@ fn play(play: Play<'_>) -> Outcome {
 
 #[test]
 fn the_owner_inherits_from_a_waiter_for_the_mutex() {
-    let _watchdog = watch();
-    let Some(_stage) = stage() else { return };
-    let outcome = play(Play {
-        mutex: &AtomicU32::new(FREE),
-        waits: None,
-        signals: &|| {},
-        middle_runs: false,
+    on_stage(|| {
+        let outcome = play(Play {
+            mutex: &AtomicU32::new(FREE),
+            waits: None,
+            signals: &|| {},
+            middle_runs: false,
+        });
+        assert_eq!(outcome.lowest_at, HIGH);
+        assert!(outcome.highest_first);
     });
-    assert_eq!(outcome.lowest_at, HIGH);
-    assert!(outcome.highest_first);
 }
 
 #[test]
 fn without_inheritance_the_middle_one_is_first() {
-    let _watchdog = watch();
-    let Some(_stage) = stage() else { return };
-    let outcome = play(Play {
-        mutex: &Plain(AtomicU32::new(0)),
-        waits: None,
-        signals: &|| {},
-        middle_runs: true,
+    on_stage(|| {
+        let outcome = play(Play {
+            mutex: &Plain(AtomicU32::new(0)),
+            waits: None,
+            signals: &|| {},
+            middle_runs: true,
+        });
+        assert_eq!(outcome.lowest_at, LOW);
+        assert!(!outcome.highest_first, "the other tests show nothing");
     });
-    assert_eq!(outcome.lowest_at, LOW);
-    assert!(!outcome.highest_first, "the other tests show nothing");
 }
 
 /// A condition with its mutex, as in a program.
@@ -261,58 +284,58 @@ impl Lock for RawPosixMutex {
 
 #[test]
 fn the_owner_inherits_from_a_signalled_waiter() {
-    let _watchdog = watch();
-    let Some(_stage) = stage() else { return };
-    let condition = Condition::new();
-    let outcome = play(Play {
-        mutex: &condition.mutex,
-        waits: Some(&|| condition.wait()),
-        signals: &|| {
-            condition.changed.store(true, SeqCst);
-            assert!(condition.condvar.notify_one());
-        },
-        middle_runs: false,
+    on_stage(|| {
+        let condition = Condition::new();
+        let outcome = play(Play {
+            mutex: &condition.mutex,
+            waits: Some(&|| condition.wait()),
+            signals: &|| {
+                condition.changed.store(true, SeqCst);
+                assert!(condition.condvar.notify_one());
+            },
+            middle_runs: false,
+        });
+        assert_eq!(outcome.lowest_at, HIGH);
+        assert!(outcome.highest_first);
     });
-    assert_eq!(outcome.lowest_at, HIGH);
-    assert!(outcome.highest_first);
 }
 
 /// All threads run on one CPU, and the signaller has the highest priority: all waiters have been
 /// woken before the first of them runs.
 #[test]
 fn a_broadcast_serves_by_priority() {
-    let _watchdog = watch();
-    let Some(_stage) = stage() else { return };
-    let condition = Condition::new();
-    let served = Mutex::new(Vec::new());
-    std::thread::scope(|threads| {
-        let priorities = [2, 4, 1, 3];
-        for priority in priorities {
-            let waiter: &Cell32 = Box::leak(Box::new(Cell32::new(0)));
-            let (condition, served) = (&condition, &served);
-            threads.spawn(move || {
-                assert!(set_priority(priority));
+    on_stage(|| {
+        let condition = Condition::new();
+        let served = Mutex::new(Vec::new());
+        std::thread::scope(|threads| {
+            let priorities = [2, 4, 1, 3];
+            for priority in priorities {
+                let waiter: &Cell32 = Box::leak(Box::new(Cell32::new(0)));
+                let (condition, served) = (&condition, &served);
+                threads.spawn(move || {
+                    assert!(set_priority(priority));
+                    go_on_stage();
+                    waiter.store(tid(), SeqCst);
+                    condition.wait();
+                    // This lock is uncontended: the lock under test keeps other threads out.
+                    served.lock().unwrap().push(priority);
+                    Lock::unlock(&condition.mutex);
+                });
+                until(|| waiter.load(SeqCst) != 0 && sleeps(waiter.load(SeqCst)));
+            }
+            let all = threads.spawn(|| {
+                assert!(set_priority(5));
                 go_on_stage();
-                waiter.store(tid(), SeqCst);
-                condition.wait();
-                // This lock is uncontended: the lock under test keeps other threads out.
-                served.lock().unwrap().push(priority);
+                condition.mutex.lock();
+                condition.changed.store(true, SeqCst);
+                let signalled = condition.condvar.notify_all();
                 Lock::unlock(&condition.mutex);
+                signalled
             });
-            until(|| waiter.load(SeqCst) != 0 && sleeps(waiter.load(SeqCst)));
-        }
-        let all = threads.spawn(|| {
-            assert!(set_priority(5));
-            go_on_stage();
-            condition.mutex.lock();
-            condition.changed.store(true, SeqCst);
-            let signalled = condition.condvar.notify_all();
-            Lock::unlock(&condition.mutex);
-            signalled
+            assert_eq!(all.join().unwrap(), priorities.len());
         });
-        assert_eq!(all.join().unwrap(), priorities.len());
+        assert_eq!(*served.lock().unwrap(), [4, 3, 2, 1]);
     });
-    assert_eq!(*served.lock().unwrap(), [4, 3, 2, 1]);
 }
 
 /// The signaller runs on the waiter's CPU with a higher priority, so the waiter has not run yet
@@ -320,30 +343,30 @@ fn a_broadcast_serves_by_priority() {
 /// is not held by a sleeping thread.
 #[test]
 fn a_signal_leaves_a_free_mutex_free() {
-    let _watchdog = watch();
-    let Some(_stage) = stage() else { return };
-    let condition = Condition::new();
-    let waiter = Cell32::new(0);
-    std::thread::scope(|threads| {
-        threads.spawn(|| {
-            assert!(set_priority(LOW));
-            go_on_stage();
-            waiter.store(tid(), SeqCst);
-            condition.wait();
-            Lock::unlock(&condition.mutex);
-        });
-        until(|| waiter.load(SeqCst) != 0 && sleeps(waiter.load(SeqCst)));
-        let signaller = threads.spawn(|| {
-            assert!(set_priority(HIGH));
-            go_on_stage();
-            condition.changed.store(true, SeqCst);
-            assert!(condition.condvar.notify_one());
-            let taken = condition.mutex.try_lock_checked();
-            if taken.is_ok() {
+    on_stage(|| {
+        let condition = Condition::new();
+        let waiter = Cell32::new(0);
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                assert!(set_priority(LOW));
+                go_on_stage();
+                waiter.store(tid(), SeqCst);
+                condition.wait();
                 Lock::unlock(&condition.mutex);
-            }
-            taken
+            });
+            until(|| waiter.load(SeqCst) != 0 && sleeps(waiter.load(SeqCst)));
+            let signaller = threads.spawn(|| {
+                assert!(set_priority(HIGH));
+                go_on_stage();
+                condition.changed.store(true, SeqCst);
+                assert!(condition.condvar.notify_one());
+                let taken = condition.mutex.try_lock_checked();
+                if taken.is_ok() {
+                    Lock::unlock(&condition.mutex);
+                }
+                taken
+            });
+            assert_eq!(signaller.join().unwrap(), Ok(()));
         });
-        assert_eq!(signaller.join().unwrap(), Ok(()));
     });
 }
