@@ -2,6 +2,7 @@
 
 pub mod explain;
 pub mod export;
+pub mod live;
 pub mod read;
 pub mod remote;
 pub mod sampled;

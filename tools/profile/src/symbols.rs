@@ -2,6 +2,7 @@
 
 use crate::read::{Mapping, Process};
 use object::{Object as _, ObjectSegment as _, ObjectSymbol as _};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +19,7 @@ pub struct Frame {
 
 /// Finds the functions of a process's addresses.
 pub struct Symbols<'a> {
-    maps: &'a [Mapping],
+    maps: Cow<'a, [Mapping]>,
     /// Where the files are that the process sees, if not where they are for this one.
     root: Option<PathBuf>,
     files: HashMap<PathBuf, Option<File>>,
@@ -39,7 +40,14 @@ impl<'a> Symbols<'a> {
 
     /// For the addresses in these mappings. Files are looked for below `root` first.
     pub fn of_maps(maps: &'a [Mapping], root: Option<PathBuf>) -> Self {
+        let maps = Cow::Borrowed(maps);
         Self { maps, root, files: HashMap::new(), known: HashMap::new() }
+    }
+
+    /// The process has other mappings now. Files that have been read are not read again.
+    pub fn set_maps(&mut self, maps: Vec<Mapping>) {
+        self.maps = Cow::Owned(maps);
+        self.known.clear();
     }
 
     /// The frames of a return address: the innermost inlined function first.

@@ -11,7 +11,7 @@ const SHOWN: usize = 10;
 /// How many places are shown at which threads wait for something that is no lock.
 const SHOWN_OF_WORK: usize = 3;
 /// The drop-in, and the libraries that only pass a wait on.
-const BETWEEN: [&str; 3] = ["libwaitword_pthread", "libc.so", "libstdc++"];
+pub(crate) const BETWEEN: [&str; 3] = ["libwaitword_pthread", "libc.so", "libstdc++"];
 
 /// What a reader wants to know first: where, how long, and because of whom.
 pub fn summary(processes: &[Process]) -> String {

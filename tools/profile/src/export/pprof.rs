@@ -8,7 +8,7 @@
 
 use super::{frames, object};
 use crate::read::Process;
-use crate::sites::sites;
+use crate::sites::{Key, Site, sites};
 use crate::symbols::{Frame, Symbols};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -90,15 +90,37 @@ struct Function {
     filename: i64,
 }
 
+/// What one process contributes to a profile.
+#[derive(Debug)]
+pub struct Part<'a, 'b> {
+    /// The process, with its stacks.
+    pub process: &'a Process,
+    /// Its symbols.
+    pub symbols: &'a mut Symbols<'b>,
+    /// Its sites. Those that are no locks are left out.
+    pub sites: Vec<(Key, Site)>,
+}
+
 /// The waits for locks of all processes.
 ///
 /// # Errors
 /// The compression fails.
 pub fn pprof(processes: &[Process]) -> io::Result<Vec<u8>> {
+    let mut symbols: Vec<Symbols<'_>> = processes.iter().map(Symbols::of).collect();
+    pprof_of(processes.iter().zip(&mut symbols).map(|(process, symbols)| Part {
+        process,
+        symbols,
+        sites: sites(process),
+    }))
+}
+
+/// The same, of sites that are known already.
+///
+/// # Errors
+/// The compression fails.
+pub fn pprof_of<'a, 'b: 'a>(parts: impl Iterator<Item = Part<'a, 'b>>) -> io::Result<Vec<u8>> {
     let mut building = Building::default();
     building.string("");
-    building.profile.time_nanos =
-        processes.first().map_or(0, |process| process.began_realtime as i64);
     for (kind, unit) in [
         ("contentions", "count"),
         ("delay", "nanoseconds"),
@@ -109,15 +131,17 @@ pub fn pprof(processes: &[Process]) -> io::Result<Vec<u8>> {
         building.profile.sample_type.push(value);
     }
     building.profile.default_sample_type = building.string("delay");
-    for process in processes {
-        let mut symbols = Symbols::of(process);
-        for (key, site) in sites(process).into_iter().filter(|(key, _)| key.object.is_lock()) {
+    for Part { process, symbols, sites } in parts {
+        if building.profile.time_nanos == 0 {
+            building.profile.time_nanos = process.began_realtime as i64;
+        }
+        for (key, site) in sites.into_iter().filter(|(key, _)| key.object.is_lock()) {
             let values = [site.count as i64, site.nanoseconds as i64];
-            let mut waiter = frames(process, &mut symbols, key.stack);
+            let mut waiter = frames(process, symbols, key.stack);
             let kind = Frame { function: object(&key), line: None, module: String::new() };
             waiter.insert(0, kind);
             building.add(&waiter, [values[0], values[1], 0, 0], "waiter");
-            let releaser = frames(process, &mut symbols, key.holder_stack);
+            let releaser = frames(process, symbols, key.holder_stack);
             if !releaser.is_empty() {
                 building.add(&releaser, [0, 0, values[0], values[1]], "releaser");
             }
