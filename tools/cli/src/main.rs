@@ -9,10 +9,13 @@ mod doctor;
 mod drop_in;
 mod explain;
 mod memory_child;
+mod metrics;
 mod out_file;
 mod profile;
+mod record_session;
 mod report;
 mod stop;
+mod top;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -40,6 +43,10 @@ enum Command {
     Explain(explain::Args),
     /// Look into a running program: do threads of it wait for each other?
     Deadlock(deadlock::Args),
+    /// Watch where the threads of a program lose time waiting for locks, while it runs
+    Top(top::Args),
+    /// Serve the waits of a running program to Prometheus and to collectors of pprof profiles
+    Metrics(metrics::Args),
     /// Measure waitword against the kernel's futex and other lock libraries, in one interleaved run
     Bench(Box<bench::Args>),
     /// Show a report of `bench --json` as an HTML page or Markdown, or compare it with an older one
@@ -66,6 +73,8 @@ fn main() -> ExitCode {
         Command::Profile(args) => profile::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Deadlock(args) => deadlock::run(&args),
+        Command::Top(args) => top::run(&args),
+        Command::Metrics(args) => metrics::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Costs(args) => costs::run(&args),

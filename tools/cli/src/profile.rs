@@ -3,14 +3,14 @@
 mod running;
 mod watcher;
 
-use crate::drop_in;
+use crate::record_session::Launch;
 use anyhow::{Context as _, Result};
 use std::ffi::OsString;
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 /// The arguments of `waitword profile`.
@@ -75,13 +75,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 /// The exit status is the program's.
 fn profile(args: &Args) -> Result<ExitCode> {
-    let [name, arguments @ ..] = args.command.as_slice() else {
-        unreachable!("clap asks for a program");
-    };
-    let path =
-        drop_in::program::find(name).with_context(|| format!("{}: not found", name.display()))?;
-    drop_in::program::can_be_served(&path).with_context(|| name.display().to_string())?;
-    let library = drop_in::library::put_in_place()?;
+    let launch = Launch::of(&args.command)?;
     let temporary = tempfile::tempdir()?;
     let directory = match &args.output {
         Some(directory) => {
@@ -91,19 +85,11 @@ fn profile(args: &Args) -> Result<ExitCode> {
         }
         None => temporary.path(),
     };
-    let mut command = Command::new(&path);
-    command
-        .arg0(name)
-        .args(arguments)
-        .env("LD_PRELOAD", drop_in::before_others(library.as_os_str()))
-        .env("WAITWORD", "on")
-        .env("WAITWORD_RECORD", std::path::absolute(directory)?)
-        .env("WAITWORD_RECORD_NS", args.threshold.to_string());
+    let mut command = launch.command(directory, args.threshold)?;
     // A Ctrl-C is for the program, which then ends; what it has recorded is shown.
     let _stop = crate::stop::stop_on_signals()?;
     let limit = args.watch.map(Duration::from_secs);
-    let status = watcher::status(&mut command, directory, limit)
-        .with_context(|| name.display().to_string())?;
+    let status = watcher::status(&mut command, directory, limit).with_context(|| launch.name())?;
     show(directory)?;
     if args.output.is_some() {
         eprintln!("The recording is in {}.", directory.display());
@@ -111,7 +97,7 @@ fn profile(args: &Args) -> Result<ExitCode> {
     Ok(match (status.code(), status.signal()) {
         (Some(code), _) => ExitCode::from(code as u8),
         (None, signal) => {
-            eprintln!("waitword: {}: {status}", name.display());
+            eprintln!("waitword: {}: {status}", launch.name());
             ExitCode::from(128 + signal.unwrap_or_default() as u8)
         }
     })

@@ -1,0 +1,168 @@
+//! `waitword metrics` as a collector uses it.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use waitword_testkit::command::output;
+
+/// How long something may take. Nothing waits that long if all is well.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn compile(source: &str, place: &Path) -> PathBuf {
+    let program = place.join(source.replace(".c", ""));
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../truth");
+    let mut command = Command::new("cc");
+    command.args(["-O2", "-g", "-pthread", "-fno-omit-frame-pointer", "-o"]);
+    let compiled = output(command.arg(&program).arg(folder.join(source)));
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    program
+}
+
+/// The command, and the address that it has printed.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(arguments: &[&str], stdout: Stdio) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
+        command.args(["metrics", "--listen", "127.0.0.1:0"]).args(arguments);
+        let mut child = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("waitword: metrics at http://");
+        let address = address.and_then(|it| it.strip_suffix("/metrics"));
+        let address = address.unwrap_or_else(|| panic!("{line}")).to_owned();
+        Self { child, address }
+    }
+
+    /// The status line and headers, and the body.
+    fn get(&self, target: &str, header: &str) -> (String, Vec<u8>) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let request = format!("GET {target} HTTP/1.1\r\nHost: here\r\n{header}\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        let body = answer.split_off(end + 4);
+        (String::from_utf8(answer).unwrap(), body)
+    }
+
+    fn metrics(&self) -> String {
+        let (head, body) = self.get("/metrics", "");
+        assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+        String::from_utf8(body).unwrap()
+    }
+
+    fn signal(&self) {
+        // SAFETY: a plain call; a child of ours that has not been waited for.
+        assert_eq!(unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) }, 0);
+    }
+}
+
+impl Drop for Server {
+    /// If the test fails; otherwise it has ended.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The sum of all samples with this name whose labels contain this text.
+fn sum(metrics: &str, name: &str, label: &str) -> f64 {
+    let is_it = |line: &&str| {
+        line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' ']))
+            && line.contains(label)
+    };
+    let values = metrics.lines().filter(is_it);
+    values.map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap()).sum()
+}
+
+#[test]
+fn a_running_program_is_served() {
+    let _watchdog = waitword_testkit::watch();
+    let place = tempfile::tempdir().unwrap();
+    let program = compile("holder-sleeps.c", place.path());
+    let mut server = Server::start(&["--", program.to_str().unwrap(), "20"], Stdio::null());
+    let began = Instant::now();
+    let metrics = loop {
+        let metrics = server.metrics();
+        if sum(&metrics, "waitword_lock_contentions_total", "waiter_of_lock") >= 20.0 {
+            break metrics;
+        }
+        assert!(began.elapsed() < PATIENCE, "{metrics}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    let count = sum(&metrics, "waitword_lock_wait_seconds_count", "waiter_of_lock");
+    let time = sum(&metrics, "waitword_lock_wait_seconds_sum", "waiter_of_lock");
+    assert_eq!(count, sum(&metrics, "waitword_lock_contentions_total", "waiter_of_lock"));
+    assert!(time > 0.0 && metrics.contains("object=\"mutex\""), "{metrics}");
+    // Everything is charged to some cause.
+    let causes = sum(&metrics, "waitword_lock_holder_seconds_total", "waiter_of_lock");
+    assert!((causes - time).abs() < 1e-6, "{causes} {time}");
+    assert!(sum(&metrics, "waitword_lock_hold_seconds_count", "holder_of_lock") > 0.0, "{metrics}");
+    assert_eq!(sum(&metrics, "waitword_processes", ""), 1.0, "{metrics}");
+    assert_eq!(sum(&metrics, "waitword_lost_records_total", ""), 0.0, "{metrics}");
+    // It goes on, and no sum becomes smaller.
+    let later = loop {
+        let later = server.metrics();
+        if sum(&later, "waitword_lock_contentions_total", "waiter_of_lock") > count {
+            break later;
+        }
+        assert!(began.elapsed() < PATIENCE, "{later}");
+    };
+    assert!(sum(&later, "waitword_lock_wait_seconds_sum", "waiter_of_lock") > time);
+    // What Prometheus asks for.
+    let accept = "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n";
+    let (head, body) = server.get("/metrics", accept);
+    assert!(head.contains("application/openmetrics-text; version=1.0.0"), "{head}");
+    assert!(body.ends_with(b"# EOF\n"));
+    for (target, status) in [
+        ("/debug/pprof/mutex", 200),
+        ("/debug/pprof/mutex?seconds=5", 200),
+        ("/debug/pprof/mutex?seconds=x", 400),
+        ("/else", 404),
+    ] {
+        let (head, body) = server.get(target, "");
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{target}: {head}");
+        assert!(status != 200 || body[..2] == [0x1f, 0x8b], "{target}: not compressed");
+    }
+    // A signal ends the program, and this is how it ended.
+    server.signal();
+    assert_eq!(server.child.wait().unwrap().code(), Some(128 + libc::SIGTERM));
+}
+
+#[test]
+fn the_status_and_the_output_are_the_program_s() {
+    let _watchdog = waitword_testkit::watch();
+    let mut server = Server::start(&["--", "sh", "-c", "echo from it; exit 7"], Stdio::piped());
+    let mut text = String::new();
+    server.child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!((&*text, server.child.wait().unwrap().code()), ("from it\n", Some(7)));
+}
+
+#[test]
+fn a_directory_is_served_until_a_signal_and_what_is_wrong_is_said() {
+    let _watchdog = waitword_testkit::watch();
+    let place = tempfile::tempdir().unwrap();
+    let mut server = Server::start(&["--dir", place.path().to_str().unwrap()], Stdio::null());
+    assert_eq!(sum(&server.metrics(), "waitword_processes", ""), 0.0);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
+    // The port is taken, so the program is not started.
+    let marker = place.path().join("started");
+    command.args(["metrics", "--listen", &server.address, "--", "touch"]).arg(&marker);
+    let refused = output(&mut command);
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && stderr.contains(&server.address), "{stderr}");
+    assert!(!marker.exists());
+    server.signal();
+    assert_eq!(server.child.wait().unwrap().code(), Some(130));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
+    let refused = output(command.args(["metrics", "--listen", "127.0.0.1:0", "--dir", "/no/such"]));
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && stderr.contains("/no/such"), "{stderr}");
+}

@@ -1,0 +1,374 @@
+//! `waitword top` in a real terminal (tmux), and where there is none.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use waitword_testkit::command::output;
+
+/// How long a screen may take to show something. Nothing waits that long if all is well.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Programs run this many times their usual two seconds: to the end of a test, which ends them.
+const LONG: &str = "20";
+
+fn waitword() -> &'static str {
+    env!("CARGO_BIN_EXE_waitword")
+}
+
+fn compile(source: &str, place: &Path) -> PathBuf {
+    let program = program_file(place, source);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../truth");
+    let mut command = Command::new("cc");
+    command.args(["-O2", "-g", "-pthread", "-fno-omit-frame-pointer", "-o"]);
+    let compiled = output(command.arg(&program).arg(folder.join(source)));
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    program
+}
+
+/// A terminal of 120 columns and 40 lines.
+struct Terminal {
+    socket: PathBuf,
+}
+
+impl Terminal {
+    /// Runs this command in it, and then `echo` with the command's exit status.
+    fn new(place: &Path, command: &str) -> Self {
+        let terminal = Self { socket: place.join("tmux") };
+        let command = format!("{command}; echo \"it ended: $?\"; sleep 1000");
+        let size = ["-x", "120", "-y", "40"];
+        // Without the user's configuration.
+        let begun = ["-f", "/dev/null", "new-session", "-d"];
+        terminal.tmux(&[&begun[..], &size, &["sh", "-c", &command]].concat());
+        terminal
+    }
+
+    fn tmux(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("tmux");
+        command.arg("-S").arg(&self.socket).args(arguments).env("TERM", "xterm-256color");
+        let output = command.output().expect("tmux (`apt-get install tmux`)");
+        let [stdout, stderr] =
+            [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
+        assert!(output.status.success(), "tmux {arguments:?}: {stdout}{stderr}");
+        stdout
+    }
+
+    /// The process ID of the command.
+    fn top(&self) -> u32 {
+        let shell = self.tmux(&["list-panes", "-F", "#{pane_pid}"]);
+        let children = format!("/proc/{0}/task/{0}/children", shell.trim());
+        std::fs::read_to_string(children).unwrap().trim().parse().unwrap()
+    }
+
+    fn press(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys"], keys].concat());
+    }
+
+    fn screen(&self) -> Vec<String> {
+        self.tmux(&["capture-pane", "-p"]).lines().map(str::to_owned).collect()
+    }
+
+    /// The screen, once it is as wanted.
+    #[track_caller]
+    fn until(&self, what: &str, is_it: impl Fn(&[String]) -> bool) -> Vec<String> {
+        let began = Instant::now();
+        loop {
+            let screen = self.screen();
+            if is_it(&screen) {
+                return screen;
+            }
+            assert!(began.elapsed() < PATIENCE, "not {what}:\n{}", screen.join("\n"));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    #[track_caller]
+    fn until_there_is(&self, text: &str) -> Vec<String> {
+        self.until(text, |screen| screen.iter().any(|line| line.contains(text)))
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // In a panic, this is no time for another.
+        let mut command = Command::new("tmux");
+        let _ = command.arg("-S").arg(&self.socket).arg("kill-server").output();
+    }
+}
+
+/// The ID of the program, from a title like `waitword top  /tmp/convoy (4711)`.
+fn id_in(title: &str) -> u32 {
+    let after = title.rsplit_once('(').unwrap_or_else(|| panic!("{title}")).1;
+    after.split(')').next().unwrap().parse().unwrap_or_else(|_| panic!("{title}"))
+}
+
+fn exists(id: u32) -> bool {
+    Path::new("/proc").join(id.to_string()).exists()
+}
+
+/// The names of directories of ours in the directory for temporary files.
+fn left_behind(place: &Path) -> usize {
+    std::fs::read_dir(place)
+        .unwrap()
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("wait"))
+        .count()
+}
+
+#[test]
+fn a_convoy_is_seen_looked_into_and_ended() {
+    let _watchdog = waitword_testkit::watch_for(waitword_testkit::limit(300));
+    let place = tempfile::tempdir().unwrap();
+    let program = compile("convoy.c", place.path());
+    let temporary = place.path().join("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let command = format!(
+        "TMPDIR={} {} top --interval 0.5 -- {} {LONG}",
+        temporary.display(),
+        waitword(),
+        program.display()
+    );
+    let terminal = Terminal::new(place.path(), &command);
+    // What a visitor wants to know is there: where, who keeps it, how much.
+    let screen = terminal.until("the lock", |screen| {
+        let row = screen.get(3).map_or("", |row| row);
+        row.contains("thread_in_the_con") && row.contains(" s ") && !row.contains(" - ")
+    });
+    assert!(screen[0].starts_with("waitword top") && screen[0].contains("/convoy ("));
+    assert!(screen[2].contains("LOST/s▼") && screen[2].contains("HELD BY"), "{screen:#?}");
+    assert!(screen[1].contains("17 threads"), "{screen:#?}");
+    let private = std::fs::read_dir(&temporary).unwrap().next().unwrap().unwrap();
+    use std::os::unix::fs::PermissionsExt as _;
+    assert_eq!(private.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    let id = id_in(&screen[0]);
+    assert!(exists(id));
+    terminal.press(&["s"]);
+    terminal.until_there_is("WAITS/s▼");
+    terminal.press(&["h"]);
+    terminal.until_there_is("three threads waited all the time");
+    terminal.press(&["Escape"]);
+    terminal.until("without help", |it| !it.iter().any(|line| line.contains("┌ Help")));
+    terminal.press(&["Enter"]);
+    let screen = terminal.until_there_is("Which threads");
+    assert!(screen.iter().any(|line| line.contains("convoy.c:")), "{screen:#?}");
+    assert!(screen[2].starts_with("mutex 0x"), "{screen:#?}");
+    terminal.press(&["f"]);
+    let frozen = terminal.until_there_is("FROZEN");
+    // The program goes on, and the screen does not.
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(terminal.screen(), frozen);
+    terminal.press(&["f"]);
+    terminal.until("going on", |screen| screen[0] != frozen[0] && screen[3] != frozen[3]);
+    terminal.press(&["Escape"]);
+    terminal.until_there_is("WAITS/s▼");
+    terminal.press(&["q"]);
+    terminal.until_there_is("it ended: 0");
+    assert!(!exists(id), "the program goes on");
+    assert_eq!(left_behind(&temporary), 0);
+}
+
+/// If the terminal is closed, nothing stays behind.
+#[test]
+fn with_its_terminal_it_ends_and_so_does_the_program() {
+    let _watchdog = waitword_testkit::watch_for(waitword_testkit::limit(300));
+    let place = tempfile::tempdir().unwrap();
+    let program = compile("convoy.c", place.path());
+    let command = format!("{} top -- {} {LONG}", waitword(), program.display());
+    let terminal = Terminal::new(place.path(), &command);
+    let screen = terminal.until_there_is("thread_in_the_con");
+    let (program, top) = (id_in(&screen[0]), terminal.top());
+    assert!(exists(program) && exists(top));
+    drop(terminal);
+    let began = Instant::now();
+    while exists(program) || exists(top) {
+        // Sooner than the program ends by itself.
+        assert!(began.elapsed() < PATIENCE / 2, "{} {}", exists(program), exists(top));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// The directory of a process that another one has started, which ends and leaves a fork behind.
+#[test]
+fn a_directory_is_followed_and_a_small_terminal_is_enough() {
+    let _watchdog = waitword_testkit::watch_for(waitword_testkit::limit(300));
+    let place = tempfile::tempdir().unwrap();
+    let program = compile("holder-sleeps.c", place.path());
+    let recording = place.path().join("recording");
+    std::fs::create_dir(&recording).unwrap();
+    let command = format!("{} top --dir {}", waitword(), recording.display());
+    let terminal = Terminal::new(place.path(), &command);
+    terminal.until_there_is("No thread has waited for a lock yet");
+    let mut child = Command::new(waitword())
+        .args(["run", "--", "sh", "-c", "\"$0\" \"$1\" & wait"])
+        .arg(&program)
+        .arg(LONG)
+        .env("WAITWORD_RECORD", &recording)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let is_there = |screen: &[String]| {
+        screen.iter().any(|it| it.contains("waiter_of_lock") && it.contains("holder_of_lock"))
+    };
+    terminal.until("the lock and its holder", is_there);
+    terminal.tmux(&["resize-window", "-x", "60", "-y", "12"]);
+    terminal.until("narrow", |screen| {
+        let titles = screen.get(2).map_or("", |line| line);
+        titles.contains("LOST/s") && titles.contains("HELD BY") && !titles.contains("TOTAL")
+    });
+    // A signal ends it too, and the terminal is usable again.
+    // SAFETY: a plain call; the process is a child of our terminal's shell.
+    assert_eq!(unsafe { libc::kill(terminal.top() as i32, libc::SIGTERM) }, 0);
+    terminal.until_there_is("it ended: 130");
+    // `sh` ends with its child, whose ID is not known here.
+    drop(terminal);
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id()));
+    for id in children.unwrap_or_default().split_whitespace() {
+        // SAFETY: as above; a child of our own child, which has not been waited for.
+        unsafe { libc::kill(id.parse().unwrap(), libc::SIGKILL) };
+    }
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+/// A program that another command records.
+struct Recorded {
+    profile: std::process::Child,
+    program: u32,
+}
+
+impl Recorded {
+    fn start(place: &Path, source: &str) -> Self {
+        let program = compile(source, place);
+        let mut command = Command::new(waitword());
+        command.args(["profile", "-o"]).arg(place.join("recording")).arg("--").arg(&program);
+        command.arg(LONG).stdout(Stdio::null()).stderr(Stdio::null());
+        let profile = command.spawn().unwrap();
+        let children = format!("/proc/{0}/task/{0}/children", profile.id());
+        let began = Instant::now();
+        loop {
+            let ids = std::fs::read_to_string(&children).unwrap();
+            let program = ids.split_whitespace().next().and_then(|id| id.parse().ok());
+            // Before it executes the program, the child is another `waitword`.
+            let is_it = |id: &u32| {
+                let executes = std::fs::read_link(format!("/proc/{id}/exe"));
+                executes.is_ok_and(|it| it == program_file(place, source))
+            };
+            if let Some(program) = program.filter(is_it) {
+                return Self { profile, program };
+            }
+            assert!(began.elapsed() < PATIENCE, "{ids}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Ends the program, and then what records it.
+    fn end(&mut self) {
+        if self.profile.try_wait().unwrap().is_none() {
+            // SAFETY: a plain call; the program's parent has not ended, and waits for it.
+            unsafe { libc::kill(self.program as i32, libc::SIGKILL) };
+            self.profile.wait().unwrap();
+        }
+    }
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Where [`compile`] puts the program.
+fn program_file(place: &Path, source: &str) -> PathBuf {
+    place.canonicalize().unwrap().join(source.replace(".c", ""))
+}
+
+/// What somebody else has started is found by its ID, and among all processes of the user.
+#[test]
+fn a_process_that_records_is_found_and_left_alone() {
+    let _watchdog = waitword_testkit::watch_for(waitword_testkit::limit(300));
+    let place = tempfile::tempdir().unwrap();
+    let mut recorded = Recorded::start(place.path(), "holder-sleeps.c");
+    let id = recorded.program.to_string();
+    let (status, stdout, stderr) = plain(&["--pid", &id, "--seconds", "1"]);
+    assert_eq!((status, &*stderr), (Some(0), ""), "{stdout}");
+    let title = format!("holder-sleeps ({id}): ");
+    assert!(stdout.starts_with(&title) && stdout.contains("< holder_of_lock"), "{stdout}");
+    let (status, stdout, stderr) = plain(&["--once"]);
+    assert_eq!((status, &*stderr), (Some(0), ""), "{stdout}");
+    let row = stdout.lines().find(|it| it.contains(&format!("| holder-sleeps {id} ")));
+    assert!(row.is_some_and(|row| row.contains("< waiter_of_lock")), "{stdout}");
+    // In a terminal: Ctrl-C ends the command, and not the program.
+    let command = format!("{} top; {0} top --pid {id}", waitword());
+    let terminal = Terminal::new(place.path(), &command);
+    let screen = terminal.until_there_is("waiter_of_lock");
+    assert!(screen[0].contains("all processes of this user"), "{screen:#?}");
+    assert!(screen[2].contains("PROCESS"), "{screen:#?}");
+    terminal.press(&["C-c"]);
+    terminal.until("the other one", |screen| screen[0].contains(&title[..title.len() - 2]));
+    terminal.until_there_is("waiter_of_lock");
+    terminal.tmux(&["resize-window", "-x", "15", "-y", "12"]);
+    terminal.until_there_is("too small");
+    terminal.tmux(&["resize-window", "-x", "120", "-y", "12"]);
+    recorded.end();
+    // What was shown stays.
+    let screen = terminal.until_there_is("has ended");
+    assert!(screen.iter().any(|line| line.contains("waiter_of_lock")), "{screen:#?}");
+    terminal.press(&["q"]);
+    terminal.until_there_is("it ended: 0");
+}
+
+fn plain(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let _watchdog = waitword_testkit::watch();
+    let mut command = Command::new(waitword());
+    let output = output(command.arg("top").args(arguments));
+    let [stdout, stderr] =
+        [&output.stdout, &output.stderr].map(|it| String::from_utf8_lossy(it).into_owned());
+    (output.status.code(), stdout, stderr)
+}
+
+#[test]
+fn without_a_terminal_a_table_is_printed() {
+    let place = tempfile::tempdir().unwrap();
+    let program = compile("holder-computes.c", place.path());
+    let program = program.to_str().unwrap();
+    let file = place.path().join("output");
+    let output = ["--output", file.to_str().unwrap()];
+    // It ends by itself.
+    let arguments = [&["--seconds", "60"][..], &output, &["--", program, "0.5"]].concat();
+    let (status, stdout, stderr) = plain(&arguments);
+    assert_eq!((status, &*stderr), (Some(0), ""), "{stdout}");
+    let row = stdout.lines().find(|line| line.contains("| mutex 0x")).expect(&stdout);
+    assert!(row.contains("< waiter_of_lock holder-computes.c:"), "{stdout}");
+    assert!(row.contains("< holder_of_lock holder-computes.c:"), "{stdout}");
+    // The program's own words, and its own clock.
+    let written = std::fs::read_to_string(&file).unwrap();
+    let own = written.lines().find_map(|line| line.strip_prefix("wait waiter_of_lock "));
+    let own: f64 = own.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
+    let total = row.split('|').nth(5).unwrap().trim();
+    let (number, unit) = total.split_once(' ').unwrap();
+    let total = number.parse::<f64>().unwrap() * if unit == "s" { 1e9 } else { 1e6 };
+    assert!((total - own).abs() <= own * 0.05, "{total} and {own}: {stdout}");
+}
+
+#[test]
+fn what_cannot_be_shown_is_said() {
+    let (status, _, stderr) = plain(&["--dir", "/no/such/directory"]);
+    assert!(status == Some(2) && stderr.contains("/no/such/directory"), "{stderr}");
+    let (status, _, stderr) = plain(&["--", "/no/such/program"]);
+    assert!(status == Some(2) && stderr.contains("/no/such/program: not found"), "{stderr}");
+    let (status, _, stderr) = plain(&["--interval", "0", "--", "true"]);
+    assert!(status == Some(2) && stderr.contains("--interval"), "{stderr}");
+    // This process does not record.
+    let (status, _, stderr) = plain(&["--pid", &std::process::id().to_string()]);
+    assert!(status == Some(2) && stderr.contains("does not record its waits"), "{stderr}");
+    assert!(stderr.contains("waitword profile -- "), "{stderr}");
+    let (status, _, stderr) = plain(&["--pid", &i32::MAX.to_string()]);
+    assert!(status == Some(2) && stderr.contains("there is no process"), "{stderr}");
+    let place = tempfile::tempdir().unwrap();
+    let (status, _, stderr) = plain(&["--dir", place.path().to_str().unwrap(), "--once"]);
+    assert!(status == Some(2) && stderr.contains("no recording"), "{stderr}");
+    std::fs::write(place.path().join("1.2.rings"), [1; 5000]).unwrap();
+    let (status, _, stderr) = plain(&["--dir", place.path().to_str().unwrap(), "--once"]);
+    assert!(status == Some(2) && stderr.contains("not a recording"), "{stderr}");
+    // A program that fails: its last words.
+    let (status, stdout, stderr) = plain(&["--", "sh", "-c", "echo its last words; exit 3"]);
+    assert!(status == Some(1) && stderr.contains("its last words"), "{stdout}{stderr}");
+    assert!(stdout.contains("No thread has waited for a lock."), "{stdout}");
+}
