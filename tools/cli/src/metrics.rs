@@ -11,6 +11,7 @@ use crate::record_session::{End, Guard, Output, Session};
 use anyhow::{Context as _, Result, bail};
 use http::{Request, Response};
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
@@ -138,7 +139,8 @@ fn metrics(args: &Args) -> Result<ExitCode> {
         match ended {
             Some(End::Status(status)) => return Ok(code(status)),
             Some(End::Unknown) => {
-                eprintln!("waitword: {} has ended", session.title);
+                // Whoever read this may have gone.
+                let _ = writeln!(std::io::stderr(), "waitword: {} has ended", session.title);
                 return Ok(ExitCode::SUCCESS);
             }
             None => {}

@@ -1,24 +1,14 @@
 //! `waitword metrics` as a collector uses it.
 
+mod recorded;
+
+use recorded::{LONG, PATIENCE, Recorded, compile, waitword};
+use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use waitword_testkit::command::output;
-
-/// How long something may take. Nothing waits that long if all is well.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn compile(source: &str, place: &Path) -> PathBuf {
-    let program = place.join(source.replace(".c", ""));
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../truth");
-    let mut command = Command::new("cc");
-    command.args(["-O2", "-g", "-pthread", "-fno-omit-frame-pointer", "-o"]);
-    let compiled = output(command.arg(&program).arg(folder.join(source)));
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    program
-}
 
 /// The command, and the address that it has printed.
 struct Server {
@@ -28,7 +18,7 @@ struct Server {
 
 impl Server {
     fn start(arguments: &[&str], stdout: Stdio) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
+        let mut command = Command::new(waitword());
         command.args(["metrics", "--listen", "127.0.0.1:0"]).args(arguments);
         let mut child = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -82,12 +72,60 @@ fn sum(metrics: &str, name: &str, label: &str) -> f64 {
     values.map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap()).sum()
 }
 
+/// Both its verdict and its advice.
+#[track_caller]
+fn promtool_accepts(metrics: &str) {
+    let mut command = Command::new("promtool");
+    command.args(["check", "metrics"]).stdin(Stdio::piped());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.expect("promtool (`.ci/run packages`, or Debian's package prometheus)");
+    child.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success() && said.is_empty(), "{said}\n{metrics}");
+}
+
+/// The values of the label `site` in all samples whose names start like this.
+fn sites<'a>(metrics: &'a str, name: &str) -> BTreeSet<&'a str> {
+    let of_name = metrics.lines().filter(|line| line.starts_with(name));
+    let sites = of_name.filter_map(|line| line.split_once("site=\"")?.1.split_once('"'));
+    sites.map(|(site, _)| site).collect()
+}
+
+#[test]
+fn a_process_is_served_until_it_ends_with_a_bounded_number_of_labels() {
+    let _watchdog = waitword_testkit::watch();
+    let place = tempfile::tempdir().unwrap();
+    let mut recorded = Recorded::start(place.path(), "chain.c");
+    let id = recorded.program.to_string();
+    let mut server = Server::start(&["--pid", &id, "--sites", "1"], Stdio::null());
+    let began = Instant::now();
+    let metrics = loop {
+        let metrics = server.metrics();
+        let other = "site=\"(other)\"";
+        let is_there = sum(&metrics, "waitword_lock_contentions_total", other) >= 3.0
+            && sum(&metrics, "waitword_lock_hold_seconds_count", other) >= 3.0;
+        if is_there {
+            break metrics;
+        }
+        assert!(began.elapsed() < PATIENCE, "{metrics}");
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    for name in ["waitword_lock_wait", "waitword_lock_contentions", "waitword_lock_holder"] {
+        let sites = sites(&metrics, name);
+        assert!(sites.len() == 2 && sites.contains("(other)"), "{name}: {sites:?}");
+    }
+    assert_eq!(sites(&metrics, "waitword_lock_hold_").len(), 2, "{metrics}");
+    recorded.end();
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+}
+
 #[test]
 fn a_running_program_is_served() {
     let _watchdog = waitword_testkit::watch();
     let place = tempfile::tempdir().unwrap();
     let program = compile("holder-sleeps.c", place.path());
-    let mut server = Server::start(&["--", program.to_str().unwrap(), "20"], Stdio::null());
+    let mut server = Server::start(&["--", program.to_str().unwrap(), LONG], Stdio::null());
     let began = Instant::now();
     let metrics = loop {
         let metrics = server.metrics();
@@ -116,6 +154,7 @@ fn a_running_program_is_served() {
         assert!(began.elapsed() < PATIENCE, "{later}");
     };
     assert!(sum(&later, "waitword_lock_wait_seconds_sum", "waiter_of_lock") > time);
+    promtool_accepts(&later);
     // What Prometheus asks for.
     let accept = "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n";
     let (head, body) = server.get("/metrics", accept);
@@ -124,6 +163,7 @@ fn a_running_program_is_served() {
     for (target, status) in [
         ("/debug/pprof/mutex", 200),
         ("/debug/pprof/mutex?seconds=5", 200),
+        ("/debug/pprof", 200),
         ("/debug/pprof/mutex?seconds=x", 400),
         ("/else", 404),
     ] {
@@ -151,7 +191,7 @@ fn a_directory_is_served_until_a_signal_and_what_is_wrong_is_said() {
     let place = tempfile::tempdir().unwrap();
     let mut server = Server::start(&["--dir", place.path().to_str().unwrap()], Stdio::null());
     assert_eq!(sum(&server.metrics(), "waitword_processes", ""), 0.0);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
+    let mut command = Command::new(waitword());
     // The port is taken, so the program is not started.
     let marker = place.path().join("started");
     command.args(["metrics", "--listen", &server.address, "--", "touch"]).arg(&marker);
@@ -161,7 +201,7 @@ fn a_directory_is_served_until_a_signal_and_what_is_wrong_is_said() {
     assert!(!marker.exists());
     server.signal();
     assert_eq!(server.child.wait().unwrap().code(), Some(130));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
+    let mut command = Command::new(waitword());
     let refused = output(command.args(["metrics", "--listen", "127.0.0.1:0", "--dir", "/no/such"]));
     let stderr = String::from_utf8_lossy(&refused.stderr);
     assert!(refused.status.code() == Some(2) && stderr.contains("/no/such"), "{stderr}");

@@ -1,28 +1,12 @@
 //! `waitword top` in a real terminal (tmux), and where there is none.
 
+mod recorded;
+
+use recorded::{LONG, PATIENCE, Recorded, compile, waitword};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use waitword_testkit::command::output;
-
-/// How long a screen may take to show something. Nothing waits that long if all is well.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Programs run this many times their usual two seconds: to the end of a test, which ends them.
-const LONG: &str = "20";
-
-fn waitword() -> &'static str {
-    env!("CARGO_BIN_EXE_waitword")
-}
-
-fn compile(source: &str, place: &Path) -> PathBuf {
-    let program = program_file(place, source);
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../truth");
-    let mut command = Command::new("cc");
-    command.args(["-O2", "-g", "-pthread", "-fno-omit-frame-pointer", "-o"]);
-    let compiled = output(command.arg(&program).arg(folder.join(source)));
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    program
-}
 
 /// A terminal of 120 columns and 40 lines.
 struct Terminal {
@@ -227,58 +211,6 @@ fn a_directory_is_followed_and_a_small_terminal_is_enough() {
     child.wait().unwrap();
 }
 
-/// A program that another command records.
-struct Recorded {
-    profile: std::process::Child,
-    program: u32,
-}
-
-impl Recorded {
-    fn start(place: &Path, source: &str) -> Self {
-        let program = compile(source, place);
-        let mut command = Command::new(waitword());
-        command.args(["profile", "-o"]).arg(place.join("recording")).arg("--").arg(&program);
-        command.arg(LONG).stdout(Stdio::null()).stderr(Stdio::null());
-        let profile = command.spawn().unwrap();
-        let children = format!("/proc/{0}/task/{0}/children", profile.id());
-        let began = Instant::now();
-        loop {
-            let ids = std::fs::read_to_string(&children).unwrap();
-            let program = ids.split_whitespace().next().and_then(|id| id.parse().ok());
-            // Before it executes the program, the child is another `waitword`.
-            let is_it = |id: &u32| {
-                let executes = std::fs::read_link(format!("/proc/{id}/exe"));
-                executes.is_ok_and(|it| it == program_file(place, source))
-            };
-            if let Some(program) = program.filter(is_it) {
-                return Self { profile, program };
-            }
-            assert!(began.elapsed() < PATIENCE, "{ids}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    /// Ends the program, and then what records it.
-    fn end(&mut self) {
-        if self.profile.try_wait().unwrap().is_none() {
-            // SAFETY: a plain call; the program's parent has not ended, and waits for it.
-            unsafe { libc::kill(self.program as i32, libc::SIGKILL) };
-            self.profile.wait().unwrap();
-        }
-    }
-}
-
-impl Drop for Recorded {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-/// Where [`compile`] puts the program.
-fn program_file(place: &Path, source: &str) -> PathBuf {
-    place.canonicalize().unwrap().join(source.replace(".c", ""))
-}
-
 /// What somebody else has started is found by its ID, and among all processes of the user.
 #[test]
 fn a_process_that_records_is_found_and_left_alone() {
@@ -292,7 +224,7 @@ fn a_process_that_records_is_found_and_left_alone() {
     assert!(stdout.starts_with(&title) && stdout.contains("< holder_of_lock"), "{stdout}");
     let (status, stdout, stderr) = plain(&["--once"]);
     assert_eq!((status, &*stderr), (Some(0), ""), "{stdout}");
-    let row = stdout.lines().find(|it| it.contains(&format!("| holder-sleeps {id} ")));
+    let row = stdout.lines().find(|it| it.contains(&format!("| {id} holder-sleeps ")));
     assert!(row.is_some_and(|row| row.contains("< waiter_of_lock")), "{stdout}");
     // In a terminal: Ctrl-C ends the command, and not the program.
     let command = format!("{} top; {0} top --pid {id}", waitword());

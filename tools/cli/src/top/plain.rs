@@ -84,7 +84,7 @@ mod tests {
     fn of_several_processes_each_lock_has_one() {
         let text = table(&View { says_process: true, ..super::super::view::tests::view() });
         assert!(text.lines().nth(2).unwrap().contains("| PROCESS"), "{text}");
-        assert!(text.lines().nth(4).unwrap().contains("| program 4711 | mutex 0xa0 "), "{text}");
+        assert!(text.lines().nth(4).unwrap().contains("| 4711 program | mutex 0xa0 "), "{text}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The screen of `waitword top`, and what its keys do.
 
-use super::view::{Detail, Line as Row_, View, lost, rate, time};
+use super::view::{Detail, Line as Row_, View, lost, rate, time, waiters};
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -272,7 +272,12 @@ impl Screen {
         let text = vec![
             Line::from(vec![
                 Span::styled("lock       ", dim()),
-                Span::raw(format!("{} of {}, {} wait now", line.name, line.process, line.waiters)),
+                Span::raw(format!(
+                    "{} of {}: now {}",
+                    line.name,
+                    line.process,
+                    waiters(line.waiters)
+                )),
             ]),
             Line::from(vec![
                 Span::styled("wanted in  ", dim()),
@@ -329,7 +334,8 @@ enum Column {
 /// The columns that this width has room for, and their own widths.
 fn columns(width: u16, says_process: bool) -> Vec<(Column, Constraint)> {
     const ITS_WIDTH: u16 = 16;
-    if says_process && width >= 40 + ITS_WIDTH {
+    // Where it is narrower, who holds the lock matters more.
+    if says_process && width >= 60 + ITS_WIDTH {
         let mut columns = columns(width - ITS_WIDTH - 1, false);
         let at = columns.iter().position(|(it, _)| *it == Column::WantedIn).unwrap_or(0);
         columns.insert(at, (Column::Process, Constraint::Length(ITS_WIDTH)));

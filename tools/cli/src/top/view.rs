@@ -47,7 +47,7 @@ pub(crate) struct View {
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) lock: Lock,
-    /// The name and the ID of its process.
+    /// Its process: the ID and the name. The name may be cut off.
     pub(crate) process: String,
     /// Seconds lost per second.
     pub(crate) lost: f64,
@@ -195,7 +195,7 @@ impl Detail {
                     row.holders.iter().take(MOST_THREADS).map(|it| thread(process, *it)).collect()
                 });
             let held = if holders.is_empty() { "unknown".to_owned() } else { holders.join(", ") };
-            head.push(format!("Now: {} threads wait; holder: {held}", row.waiters));
+            head.push(format!("Now: {}; holder: {held}", waiters(row.waiters)));
         }
         let process = live.process(lock.process).map_or_else(String::new, process_name);
         let kind = row.map_or("lock", |row| short_kind(row.object));
@@ -283,17 +283,25 @@ fn full(frame: &Frame) -> String {
     printable(&place)
 }
 
-fn process_name(process: &Followed) -> String {
-    format!("{} {}", process.process_name(), process.recorded.pid)
+/// How many threads wait now.
+pub(crate) fn waiters(count: u32) -> String {
+    match count {
+        0 => "no thread waits".to_owned(),
+        1 => "1 thread waits".to_owned(),
+        _ => format!("{count} threads wait"),
+    }
 }
 
-/// A thread's number, and its name if it is not the program's.
+fn process_name(process: &Followed) -> String {
+    format!("{} {}", process.recorded.pid, process.process_name())
+}
+
+/// A thread's number, and its name instead of `thread` if that is not the program's.
 fn thread(process: &Followed, thread: u32) -> String {
     let program = process.thread_name(process.recorded.pid);
     match process.thread_name(thread) {
-        name if name == program => thread.to_string(),
-        Some(name) => format!("{name} {thread}"),
-        None => thread.to_string(),
+        Some(name) if Some(name) != program => format!("{name} {thread}"),
+        _ => format!("thread {thread}"),
     }
 }
 
@@ -361,7 +369,7 @@ pub(crate) mod tests {
     pub(crate) fn view() -> View {
         let line = |address, lost, waits, longest, waiters| Line {
             lock: Lock { process: 0, address },
-            process: "program 4711".to_owned(),
+            process: "4711 program".to_owned(),
             lost,
             waits,
             longest,
