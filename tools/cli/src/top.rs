@@ -11,6 +11,7 @@ use crate::out_file::print;
 use crate::record_session::{End, Output, Session};
 use anyhow::{Context as _, Result, bail};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::widgets::Paragraph;
 use screen::{Screen, Sort};
 use signal_hook::consts::SIGHUP;
 use std::ffi::OsString;
@@ -227,6 +228,9 @@ impl Top {
         let events = events();
         // The first table comes sooner.
         let mut next = Instant::now() + interval.min(Duration::from_millis(500));
+        // A recording may be long already.
+        let reading = Paragraph::new("Reading what has been recorded so far ...");
+        terminal.draw(|frame| frame.render_widget(reading, frame.area()))?;
         self.poll()?;
         screen.show(self.view(Duration::from_secs(1)));
         loop {

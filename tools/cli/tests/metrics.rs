@@ -97,7 +97,7 @@ fn a_process_is_served_until_it_ends_with_a_bounded_number_of_labels() {
     let _watchdog = waitword_testkit::watch();
     let place = tempfile::tempdir().unwrap();
     let mut recorded = Recorded::start(place.path(), "chain.c");
-    let id = recorded.program.to_string();
+    let id = recorded.id();
     let mut server = Server::start(&["--pid", &id, "--sites", "1"], Stdio::null());
     let began = Instant::now();
     let metrics = loop {

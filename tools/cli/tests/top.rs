@@ -217,7 +217,7 @@ fn a_process_that_records_is_found_and_left_alone() {
     let _watchdog = waitword_testkit::watch_for(waitword_testkit::limit(300));
     let place = tempfile::tempdir().unwrap();
     let mut recorded = Recorded::start(place.path(), "holder-sleeps.c");
-    let id = recorded.program.to_string();
+    let id = recorded.id();
     let (status, stdout, stderr) = plain(&["--pid", &id, "--seconds", "1"]);
     assert_eq!((status, &*stderr), (Some(0), ""), "{stdout}");
     let title = format!("holder-sleeps ({id}): ");

@@ -28,7 +28,7 @@ pub(crate) fn compile(source: &str, place: &Path) -> PathBuf {
 /// A program that another command records.
 pub(crate) struct Recorded {
     profile: Child,
-    pub(crate) program: u32,
+    program: Option<u32>,
 }
 
 impl Recorded {
@@ -37,32 +37,40 @@ impl Recorded {
         let mut command = Command::new(waitword());
         command.args(["profile", "-o"]).arg(place.join("recording")).arg("--").arg(&program);
         command.arg(LONG).stdout(Stdio::null()).stderr(Stdio::null());
-        let profile = command.spawn().unwrap();
-        let children = format!("/proc/{0}/task/{0}/children", profile.id());
+        let mut recorded = Self { profile: command.spawn().unwrap(), program: None };
+        let children = format!("/proc/{0}/task/{0}/children", recorded.profile.id());
+        // Before it executes the program, the child is another `waitword`.
+        let executes = |id: &u32| {
+            let file = std::fs::read_link(format!("/proc/{id}/exe"));
+            file.is_ok_and(|it| it == program_file(place, source))
+        };
         let began = Instant::now();
-        loop {
+        while recorded.program.is_none() {
             let ids = std::fs::read_to_string(&children).unwrap();
-            let program = ids.split_whitespace().next().and_then(|id| id.parse().ok());
-            // Before it executes the program, the child is another `waitword`.
-            let is_it = |id: &u32| {
-                let executes = std::fs::read_link(format!("/proc/{id}/exe"));
-                executes.is_ok_and(|it| it == program_file(place, source))
-            };
-            if let Some(program) = program.filter(is_it) {
-                return Self { profile, program };
-            }
+            let id = ids.split_whitespace().next().and_then(|id| id.parse().ok());
+            recorded.program = id.filter(executes);
             assert!(began.elapsed() < PATIENCE, "{ids}");
             std::thread::sleep(Duration::from_millis(10));
         }
+        recorded
+    }
+
+    /// The program's ID.
+    pub(crate) fn id(&self) -> String {
+        self.program.unwrap().to_string()
     }
 
     /// Ends the program, and then what records it.
     pub(crate) fn end(&mut self) {
-        if self.profile.try_wait().unwrap().is_none() {
-            // SAFETY: a plain call; the program's parent has not ended, and waits for it.
-            unsafe { libc::kill(self.program as i32, libc::SIGKILL) };
-            self.profile.wait().unwrap();
+        if self.profile.try_wait().unwrap().is_some() {
+            return;
         }
+        match self.program {
+            // SAFETY: a plain call; the program's parent has not ended, and waits for it.
+            Some(program) => drop(unsafe { libc::kill(program as i32, libc::SIGKILL) }),
+            None => self.profile.kill().unwrap(),
+        }
+        self.profile.wait().unwrap();
     }
 }
 
