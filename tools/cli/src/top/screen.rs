@@ -16,6 +16,7 @@ const HELP: [&str; 16] = [
     "LONGEST    the longest of them, or how long one lasts already",
     "NOW        threads that wait now",
     "TOTAL      time lost since the beginning",
+    "PROCESS    its ID and its name",
     "WANTED IN  the function that waits (the one that lost the most)",
     "HELD BY    the function that releases it late [the thread now]",
     "WHY        what the holder did meanwhile: ran, slept, or was",
@@ -25,7 +26,6 @@ const HELP: [&str; 16] = [
     "s S  sort by another    Esc    back",
     "f    freeze             q      quit (the program ends too,",
     "h    this help                 if top has started it)",
-    "",
 ];
 
 /// The least columns and lines that the table fits in.
