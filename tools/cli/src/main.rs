@@ -11,6 +11,7 @@ mod explain;
 mod memory_child;
 mod out_file;
 mod profile;
+mod recording_child;
 mod report;
 mod stop;
 
@@ -53,6 +54,9 @@ enum Command {
     /// Internal: measure memory use in a fresh process
     #[command(name = waitword_bench::workload::memory::CHILD, hide = true)]
     MemoryChild(memory_child::Args),
+    /// Internal: measure what recording costs in a fresh process
+    #[command(name = waitword_bench::workload::recording::CHILD, hide = true)]
+    RecordingChild(recording_child::Args),
     /// Internal: run one random load in its own process
     #[command(name = waitword_bench::any::child::CHILD, hide = true)]
     AnyChild,
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
             drop_in::library::put_in_place().map_err(|error| format!("{error:#}"))
         }),
         Command::MemoryChild(args) => memory_child::run(&args),
+        Command::RecordingChild(args) => recording_child::run(&args),
         Command::AnyChild => any_child(),
     }
 }

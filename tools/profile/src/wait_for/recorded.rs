@@ -20,6 +20,8 @@ pub struct Recording {
 /// A thread that records, or did so until it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
+    /// The number of its ring.
+    pub ring: usize,
     /// Its ID, in its own PID namespace.
     pub thread: u32,
     /// What it waits for.
@@ -145,14 +147,14 @@ impl Recording {
                 // The file is cut off.
                 break;
             }
-            threads.extend(of_head(&head));
+            threads.extend(of_head(n, &head));
         }
         Ok(threads)
     }
 }
 
 /// From the head of a ring. `None` if the ring is free.
-fn of_head(head: &[u8; size_of::<Ring>()]) -> Option<Recorded> {
+fn of_head(ring: usize, head: &[u8; size_of::<Ring>()]) -> Option<Recorded> {
     let thread = half(head, offset_of!(Ring, thread));
     let address = number(head, offset_of!(Ring, waiting));
     let object = half(head, offset_of!(Ring, object)) as usize;
@@ -169,7 +171,7 @@ fn of_head(head: &[u8; size_of::<Ring>()]) -> Option<Recorded> {
         .filter(|address| *address != 0)
         .map(|address| (address & !HELD_TO_READ, address & HELD_TO_READ != 0))
         .collect();
-    (thread != 0).then_some(Recorded { thread, waiting, held, held_count })
+    (thread != 0).then_some(Recorded { ring, thread, waiting, held, held_count })
 }
 
 fn number(bytes: &[u8], at: usize) -> u64 {
@@ -237,9 +239,9 @@ pub(crate) mod tests {
     #[test]
     fn a_damaged_ring_is_read_as_far_as_it_goes() {
         let mut head = [0xff; size_of::<Ring>()];
-        let found = of_head(&head).unwrap();
+        let found = of_head(0, &head).unwrap();
         assert_eq!((found.waiting, found.held.len()), (None, MOST_HELD));
         head.fill(0);
-        assert_eq!(of_head(&head), None);
+        assert_eq!(of_head(0, &head), None);
     }
 }
