@@ -16,8 +16,8 @@ const FIRST: f64 = 3e5;
 /// Waits at one function: their number and nanoseconds.
 type Sum = (u64, u64);
 
-/// How many of the waits at a site, and how much of their time, the thread had no CPU. The recorder's
-/// clock begins later and ends sooner than the program's: it may not have counted that.
+/// How many of the waits at a site, and how much of their time, the thread had no CPU. The
+/// recorder's clock begins later and ends sooner than the program's: it may not have counted that.
 fn delay_at(run: &Run, site: &str) -> Sum {
     let found = run.stdout.lines().filter_map(|line| {
         let mut words = line.strip_prefix("delay ")?.rsplitn(3, ' ');

@@ -1,8 +1,8 @@
 //! In which system calls the holders of locks sleep.
 //!
 //! A process cannot see that of its own threads without stopping them. Another one can, in
-//! `/proc/PID/task/TID/syscall`. It writes the call into the holder's ring, and the recorder adds it
-//! to the waits that this holder ends.
+//! `/proc/PID/task/TID/syscall`. It writes the call into the holder's ring, and the recorder adds
+//! it to the waits that this holder ends.
 //!
 //! ```text
 //!   this process                        the holder

@@ -25,7 +25,7 @@ pub enum Measure {
         /// The number of calls.
         calls: usize,
     },
-    /// The bytes of the process after this number of threads have each recorded a wait, or have not.
+    /// The bytes of the process after so many threads have each recorded a wait, or have not.
     Memory {
         /// The number of threads.
         threads: usize,
