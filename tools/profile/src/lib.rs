@@ -1,5 +1,6 @@
 //! Reads what `waitword-record` has recorded, and says where threads waited and for which thread.
 
+pub mod attach;
 pub mod explain;
 pub mod export;
 pub mod read;
