@@ -135,9 +135,12 @@ impl Recording {
         let mapped = header.rings.load(Ordering::Relaxed) as usize;
         let place = RINGS.get(mapped)?;
         let ring = self.names.map_rings(PAGE + mapped * RING_BYTES, RING_BYTES)?.cast::<Ring>();
-        place.store(ring, Ordering::Relaxed);
+        let ring = NonNull::new(ring)?;
+        // SAFETY: mapped just now, filled with zeros, and never unmapped in this process.
+        unsafe { ring.as_ref() }.number.store(mapped as u32, Ordering::Relaxed);
+        place.store(ring.as_ptr(), Ordering::Relaxed);
         header.rings.store(mapped as u32 + 1, Ordering::Relaxed);
-        NonNull::new(ring)
+        Some(ring)
     }
 
     /// The ring of a thread that has ended, among this many. A thread that has ended with locks
@@ -159,7 +162,7 @@ impl Recording {
         Some(ended)
     }
 
-    /// Appends the process's maps to their file.
+    /// Appends the process's maps to their file, and the build IDs of the modules that are known.
     #[cold]
     pub(crate) fn note_maps(&self) {
         let Some(file) = self.names.open(File::Maps) else {
@@ -172,7 +175,9 @@ impl Recording {
             line[at] = b'0' + (time % 10) as u8;
             time /= 10;
         }
-        let _ = file.write_all([&line]) && unwind::copy_to(file.number());
+        let _ = file.write_all([&line])
+            && unwind::copy_to(file.number())
+            && unwind::write_build_ids(file.number());
     }
 }
 
