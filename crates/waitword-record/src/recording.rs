@@ -182,6 +182,8 @@ impl Recording {
         // SAFETY: the calling thread alone used it, and will not any more.
         let ring = unsafe { self.names.map_rings(offset, RING_BYTES, before.map(NonNull::cast)) };
         let ring = ring?.cast::<Ring>();
+        // SAFETY: mapped just now, filled with zeros, and never unmapped in this process.
+        unsafe { &*ring }.number.store(mapped as u32, Ordering::Relaxed);
         place.store(ring, Ordering::Relaxed);
         header.rings.store(mapped as u32 + 1, Ordering::Relaxed);
         NonNull::new(ring)
@@ -220,7 +222,7 @@ impl Recording {
         unsafe { forget_contents(self.header.cast_mut().cast(), PAGE) };
     }
 
-    /// Appends the process's maps to their file.
+    /// Appends the process's maps to their file, and the build IDs of the modules that are known.
     #[cold]
     pub(crate) fn note_maps(&self) {
         let Some(file) = self.names.open(File::Maps) else {
@@ -233,7 +235,9 @@ impl Recording {
             line[at] = b'0' + (time % 10) as u8;
             time /= 10;
         }
-        let _ = file.write_all([&line]) && unwind::copy_to(file.number());
+        let _ = file.write_all([&line])
+            && unwind::copy_to(file.number())
+            && unwind::write_build_ids(file.number());
     }
 }
 

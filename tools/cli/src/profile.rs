@@ -4,6 +4,7 @@ mod running;
 mod watcher;
 
 use crate::drop_in;
+use crate::report::recording;
 use anyhow::{Context as _, Result};
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -11,7 +12,12 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::rc::Rc;
 use std::time::Duration;
+use waitword_profile::export::Recording;
+use waitword_profile::profile::USUAL_LISTED;
+use waitword_profile::symbols::Files;
+use waitword_profile::text::summary;
 
 /// The arguments of `waitword profile`.
 #[derive(Debug, clap::Args)]
@@ -129,7 +135,9 @@ fn say_where(directory: &Path) {
 }
 
 fn show(directory: &Path) -> Result<()> {
-    let processes = waitword_profile::read::read(directory)?;
-    eprint!("{}", waitword_profile::text::summary(&processes));
+    let profiles = recording::profiles(directory, USUAL_LISTED)?;
+    let files = Rc::new(Files::default());
+    eprint!("{}", summary(&mut Recording::new(&profiles, &files)));
+    recording::complain(&files);
     Ok(())
 }
