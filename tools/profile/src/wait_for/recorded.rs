@@ -4,7 +4,7 @@ use crate::remote::Remote;
 use anyhow::{Context as _, Result, bail};
 use core::mem::offset_of;
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use waitword_record::format::{
     HELD_TO_READ, Header, MAGIC, MOST_HELD, MOST_THREADS, Object, PAGE, RING_BYTES, Ring, VERSION,
@@ -100,7 +100,12 @@ impl Recording {
     /// It cannot be read, or is none.
     pub fn open(path: &Path) -> Result<Self> {
         let shown = || path.display().to_string();
-        let file = File::open(path).with_context(shown)?;
+        // The process that is looked at may have chosen the path: a pipe must not block here.
+        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let file = file.with_context(shown)?;
+        if !file.metadata().with_context(shown)?.is_file() {
+            bail!("{}: not a file", path.display());
+        }
         let mut start = [0; 16];
         file.read_exact_at(&mut start, 0).with_context(shown)?;
         if start[..8] != MAGIC {
@@ -234,6 +239,10 @@ pub(crate) mod tests {
         assert_eq!(recording.threads().unwrap(), []);
         fs::write(&path, "garbage that is long enough").unwrap();
         assert!(Recording::open(&path).unwrap_err().to_string().contains("not a recording"));
+        let pipe = place.path().join("3.4.rings");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        assert!(Recording::open(&pipe).unwrap_err().to_string().contains("not a file"));
     }
 
     #[test]
