@@ -3,16 +3,20 @@
 use super::{Args, make_output, say_where};
 use crate::deadlock::shell;
 use crate::out_file::print;
+use crate::report::recording;
 use anyhow::{Result, bail};
 use std::path::Path;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use waitword_profile::attach::{Attached, Refusal, Request};
+use waitword_profile::export::Recording;
+use waitword_profile::profile::{Profile, USUAL_LISTED};
 use waitword_profile::read::{Process, read};
 use waitword_profile::remote::Remote;
-use waitword_profile::sampled::{sample, text};
-use waitword_profile::text::summary;
+use waitword_profile::sampled::{self, sample};
+use waitword_profile::text;
 
 /// The time between two looks whether it has ended.
 const BETWEEN: Duration = Duration::from_millis(50);
@@ -58,7 +62,7 @@ fn record(
 ) -> Result<()> {
     wait(duration, stop, || attached.has_ended());
     attached.end();
-    print(&summary(&read(attached.directory())?))?;
+    print(&summary(recording::profiles(attached.directory(), USUAL_LISTED)?))?;
     if let Some(output) = output {
         attached.copy_to(output)?;
         say_where(output);
@@ -91,9 +95,13 @@ fn watch_own(
     let older = all - process.waits.len();
     Ok(print(&format!(
         "{}It records already, into {}: {older} of the waits there are older.\n",
-        summary(&[process]),
+        summary(vec![Profile::of(process)]),
         directory.display(),
     ))?)
+}
+
+fn summary(profiles: Vec<Profile>) -> String {
+    text::summary(&mut Recording::new(&profiles, &Rc::default()))
 }
 
 /// Waits for so long, or until `has_ended`, or until `stop` is set.
@@ -113,6 +121,6 @@ fn sampled(remote: &Remote, duration: Duration, stop: &AtomicBool) -> Result<()>
     Ok(print(&format!(
         "{}These are estimates. To see every wait and its holder, run the program with:\n  \
          waitword profile -- {command}\n",
-        text(remote.pid(), &sampled, &mut symbols)
+        sampled::text(remote.pid(), &sampled, &mut symbols)
     ))?)
 }
