@@ -14,12 +14,15 @@ mod maps;
 mod rings;
 
 pub use maps::Mapping;
-pub(crate) use maps::{any_mapping, mappings};
+use maps::Mappings;
+pub(crate) use maps::any_mapping;
+#[cfg(test)]
+pub(crate) use maps::mappings;
 
 use anyhow::{Context as _, Result, bail};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
-use std::io::Read as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use waitword_record::format::{Causes, Hold, Wait};
 
@@ -27,6 +30,10 @@ use waitword_record::format::{Causes, Hold, Wait};
 /// damaged file could contain more.)
 const MOST_NAMES: usize = 1 << 18;
 const MOST_STACKS: usize = 1 << 16;
+/// How many return addresses all stacks together have, and how many different ones: each has a name
+/// in every format.
+const MOST_FRAMES: usize = 1 << 20;
+const MOST_ADDRESSES: usize = 1 << 16;
 /// No more of a process's maps is read, in bytes.
 const MOST_MAPS: u64 = 64 << 20;
 
@@ -57,6 +64,15 @@ pub struct Process {
     /// Cells that could not be written or read, waits of threads without a ring, stacks without a
     /// number.
     pub lost: u64,
+}
+
+/// A process that is being read.
+#[derive(Debug, Default)]
+struct Reading {
+    process: Process,
+    /// How many return addresses its stacks have, and which.
+    frames: usize,
+    addresses: HashSet<u64>,
 }
 
 /// Something that waits are added to, one after the other. Those of a thread are in the order in
@@ -179,31 +195,43 @@ fn process<F: Fold>(
     progress: &mut dyn FnMut(u64),
 ) -> Result<(Process, F)> {
     let mut file = fs::File::open(path)?;
-    let mut process = rings::header(&mut file)?;
+    let process = rings::header(&mut file)?;
     let mut fold = begin(&process);
+    let mut reading = Reading { process, ..Reading::default() };
     // First the rings: what a thread appends to the records afterwards is in its ring by then.
-    let flushed = rings::read(&mut file, &mut process, &mut fold, progress)?;
+    let flushed = rings::read(&mut file, &mut reading, &mut fold, progress)?;
     let records = records_of(path);
     if records.exists() {
         let shown = || records.display().to_string();
         let file = fs::File::open(&records).with_context(shown)?;
-        blocks::read(file, &flushed, &mut process, &mut fold, progress).with_context(shown)?;
+        blocks::read(file, &flushed, &mut reading, &mut fold, progress).with_context(shown)?;
     }
     if let Ok(file) = fs::File::open(path.with_extension("maps")) {
-        let mut bytes = Vec::new();
-        file.take(MOST_MAPS).read_to_end(&mut bytes)?;
-        process.maps = mappings(&String::from_utf8_lossy(&bytes));
+        let mut all = Mappings::default();
+        let mut lines = BufReader::new(file.take(MOST_MAPS));
+        let mut line = Vec::new();
+        while lines.read_until(b'\n', &mut line)? > 0 {
+            all.add(String::from_utf8_lossy(&line).trim_end_matches('\n'));
+            line.clear();
+        }
+        reading.process.maps = all.finish();
     }
-    Ok((process, fold))
+    Ok((reading.process, fold))
 }
 
-impl Process {
+impl Reading {
+    /// Counts cells, or what may have been some, as lost.
+    fn lose(&mut self, cells: usize) {
+        self.process.lost = self.process.lost.saturating_add(cells as u64);
+    }
+
     fn name(&mut self, thread: u32, name: &[u8]) {
+        let threads = &mut self.process.threads;
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-        let is_kept = self.threads.len() < MOST_NAMES || self.threads.contains_key(&thread);
+        let is_kept = threads.len() < MOST_NAMES || threads.contains_key(&thread);
         if thread != 0 && is_kept {
             let name = String::from_utf8_lossy(name);
-            let known = self.threads.entry(thread).or_default();
+            let known = threads.entry(thread).or_default();
             if *known != name {
                 *known = name.into_owned();
             }
@@ -211,11 +239,19 @@ impl Process {
     }
 
     fn stack(&mut self, number: u32, frames: Vec<u64>) {
-        if self.stacks.len() < MOST_STACKS || self.stacks.contains_key(&number) {
-            self.stacks.insert(number, frames);
-        } else {
-            self.lost += 1;
+        let stacks = &mut self.process.stacks;
+        let is_one_more = !stacks.contains_key(&number);
+        if is_one_more && stacks.len() >= MOST_STACKS
+            || self.frames + frames.len() > MOST_FRAMES
+            || self.addresses.len() + frames.len() > MOST_ADDRESSES
+        {
+            self.lose(1);
+            return;
         }
+        self.addresses.extend(&frames);
+        self.frames += frames.len();
+        let before = stacks.insert(number, frames);
+        self.frames -= before.map_or(0, |before| before.len());
     }
 }
 

@@ -14,6 +14,11 @@ const SHOWN: usize = 10;
 const SHOWN_OF_WORK: usize = 3;
 /// The drop-in, and the libraries that only pass a wait on.
 const BETWEEN: [&str; 3] = ["libwaitword_pthread", "libc.so", "libstdc++"];
+/// Where the sources of standard libraries are, which are compiled into the program: the system's
+/// headers, and Rust's, as built and as installed.
+const BETWEEN_FILES: [&str; 3] = ["/usr/include/", "/rustc/", "/lib/rustlib/src/"];
+/// What their functions are called, where there is no line.
+const BETWEEN_NAMES: [&str; 5] = ["std::", "core::", "alloc::", "__gnu_cxx::", "__gthread_"];
 
 /// What a reader wants to know first: where, how long, and because of whom.
 pub fn summary(recording: &mut Recording<'_>) -> String {
@@ -106,12 +111,12 @@ fn cause(site: &Site) -> String {
 
 /// The innermost functions of the program itself, with the line of the first one.
 pub(crate) fn place(process: &Process, symbols: &mut Symbols<'_>, stack: u32) -> String {
-    place_as(addresses_of(process, stack), symbols, shown)
+    place_as(addresses_of(process, stack), symbols, shown, name)
 }
 
 /// The same, of a stack's return addresses.
 pub(crate) fn place_of(addresses: &[u64], symbols: &mut Symbols<'_>) -> String {
-    place_as(addresses, symbols, shown)
+    place_as(addresses, symbols, shown, name)
 }
 
 /// The return addresses of a stack; none if it is unknown.
@@ -119,27 +124,40 @@ pub(crate) fn addresses_of(process: &Process, stack: u32) -> &[u64] {
     process.stacks.get(&stack).map_or(&[], Vec::as_slice)
 }
 
-/// The same, with the first function shown in another way.
+/// The same, with the first function and its callers shown in other ways.
 pub(crate) fn place_as(
     addresses: &[u64],
     symbols: &mut Symbols<'_>,
-    shown: impl Fn(&Frame) -> String,
+    first_shown: impl Fn(&Frame) -> String,
+    caller_shown: impl Fn(&Frame) -> String,
 ) -> String {
     /// How many functions are named.
     const NAMED: usize = 3;
     let all: Vec<Frame> =
         addresses.iter().flat_map(|&address| symbols.frames(address).to_vec()).collect();
-    let is_between = |frame: &Frame| BETWEEN.iter().any(|name| frame.module.starts_with(name));
     let own = all.iter().position(|frame| !is_between(frame)).unwrap_or(0);
     let Some(first) = all.get(own) else {
         return "an unknown place".to_owned();
     };
-    let mut text = shown(first);
+    let mut text = first_shown(first);
     for frame in all[own + 1..].iter().take_while(|frame| !is_between(frame)).take(NAMED - 1) {
         text += " < ";
-        text += &frame.function;
+        text += &caller_shown(frame);
     }
     text
+}
+
+/// Whether this function is a standard library's, or of a library that only passes a wait on.
+pub(crate) fn is_between(frame: &Frame) -> bool {
+    BETWEEN.iter().any(|name| frame.module.starts_with(name))
+        || match &frame.line {
+            Some((file, _)) => BETWEEN_FILES.iter().any(|directory| file.contains(directory)),
+            None => BETWEEN_NAMES.iter().any(|name| frame.function.starts_with(name)),
+        }
+}
+
+fn name(frame: &Frame) -> String {
+    escaped(&frame.function)
 }
 
 /// A number of things, in words.
@@ -210,6 +228,26 @@ mod tests {
         assert!(lines[3].contains("1 wait for Write"), "{text}");
         assert!(lines[4].contains("1 wait for Condvar, for work or an event"), "{text}");
         assert_eq!(lines.len(), 5, "{text}");
+    }
+
+    #[test]
+    fn functions_of_standard_libraries_are_between() {
+        let frame = |function: &str, file: Option<&str>| Frame {
+            function: function.to_owned(),
+            line: file.map(|file| (file.to_owned(), 7)),
+            module: "program".to_owned(),
+        };
+        for between in [
+            frame("__gthread_mutex_lock", Some("/usr/include/c++/12/bits/gthr-default.h")),
+            frame("lock<i32>", Some("/rustc/1234abcd/library/std/src/sync/poison/mutex.rs")),
+            frame("std::mutex::lock()", None),
+            Frame { module: "libc.so.6".to_owned(), ..frame("start_thread", Some("create.c")) },
+        ] {
+            assert!(is_between(&between), "{between:?}");
+        }
+        for own in [frame("take", Some("/home/me/queue.cc")), frame("stdio_lock", None)] {
+            assert!(!is_between(&own), "{own:?}");
+        }
     }
 
     #[test]

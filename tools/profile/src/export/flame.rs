@@ -13,7 +13,7 @@ use super::{Recording, frames, object};
 use crate::profile::Profile;
 use crate::sites::Key;
 use crate::symbols::Symbols;
-use crate::text::time;
+use crate::text::{is_between, time};
 use maud::{Markup, PreEscaped, html};
 use std::collections::BTreeMap;
 
@@ -121,7 +121,8 @@ fn path(profile: &Profile, symbols: &mut Symbols<'_>, key: &Key) -> Vec<(String,
     let functions = stack.into_iter().rev().map(|frame| (frame.function, Kind::Function));
     let mut names: Vec<_> = functions.take(DEEPEST).collect();
     names.push((object(key), Kind::Object));
-    if let Some(keeper) = frames(&profile.process, symbols, key.holder_stack).first() {
+    let keeper = frames(&profile.process, symbols, key.holder_stack);
+    if let Some(keeper) = keeper.iter().find(|frame| !is_between(frame)).or(keeper.first()) {
         names.push((format!("kept by {}", keeper.function), Kind::Keeper));
     }
     names

@@ -41,7 +41,10 @@ pub fn page(recording: &mut Recording<'_>) -> String {
                 meta http-equiv="Content-Security-Policy" content=(POLICY);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { "waitword: " (time(totals.all.nanoseconds)) " lost waiting for locks" }
+                title {
+                    @if let Some(program) = &totals.program { (program) ": " }
+                    (time(totals.all.nanoseconds)) " lost waiting for locks"
+                }
                 style { (PreEscaped(flame::STYLE)) (PreEscaped(STYLE)) }
             }
             body {
@@ -76,6 +79,7 @@ struct Totals {
     lost: u64,
     left_out: u64,
     several: bool,
+    program: Option<String>,
 }
 
 impl Totals {
@@ -88,7 +92,9 @@ impl Totals {
             lost: 0,
             left_out: 0,
             several: false,
+            program: None,
         };
+        let mut of_program = 0;
         let mut with_locks = 0;
         for (profile, _) in &recording.processes {
             for (key, site) in &profile.sites {
@@ -106,6 +112,10 @@ impl Totals {
                 threads.extend(lock.threads.iter().map(|(thread, _)| *thread));
             }
             with_locks += usize::from(totals.locks > before);
+            let lost = profile.totals().0;
+            if totals.program.is_none() || lost > of_program {
+                (totals.program, of_program) = (program(profile), lost);
+            }
             totals.threads += threads.len();
             totals.lost = totals.lost.saturating_add(profile.process.lost);
             totals.left_out = totals.left_out.saturating_add(profile.left_out);
@@ -120,6 +130,7 @@ impl Totals {
             header {
                 h1 { b { (time(self.all.nanoseconds)) } " lost waiting for locks" }
                 p {
+                    @if let Some(program) = &self.program { b { (program) } ": " }
                     (self.all.count) " waits of " (counted(self.threads, "thread")) " for "
                     (counted(self.locks, "lock")) ". Not counted: " (time(self.idle))
                     " of waiting for work or an event."
@@ -157,6 +168,12 @@ impl Totals {
             }
         }
     }
+}
+
+/// The name of a process's program: its mappings are in front of those of its libraries.
+fn program(profile: &Profile) -> Option<String> {
+    let first = profile.process.maps.iter().find(|mapping| mapping.file.is_absolute())?;
+    Some(printable(&first.file.file_name()?.to_string_lossy()))
 }
 
 /// What the holder did most of the time, as far as it is known.
@@ -442,7 +459,9 @@ fn notes(recording: &Recording<'_>) -> Markup {
             }
             " Processes: "
             @for (number, (profile, _)) in processes.iter().enumerate() {
-                @if number > 0 { ", " } (profile.process.pid)
+                @if number > 0 { ", " }
+                (profile.process.pid)
+                @if let Some(program) = program(profile) { " (" (program) ")" }
             }
             ". Written by waitword report."
         }

@@ -2,9 +2,9 @@
 //! `contentions/count` and `delay/nanoseconds`. `go tool pprof`, Pyroscope and Parca read it.
 //!
 //! Each site has two samples, which a label tells apart: `side: waiter` with the stack that waited,
-//! and `side: releaser` with the stack that released the lock, as in Go. So that nothing counts
-//! twice, the releaser's delay is in sample types of its own (`released/count`,
-//! `released/nanoseconds`).
+//! and `side: holder` with the stack that released the lock, as in Go. So that nothing counts
+//! twice, the holder's delay is in sample types of its own (`holder_contentions/count`,
+//! `holder_delay/nanoseconds`). `go tool pprof` drops a type whose name is there twice.
 //!
 //! Addresses, mappings and build IDs are in it too, so that a server can find the names that are
 //! missing here: a mapping says that it has its functions only if its file was there.
@@ -137,8 +137,8 @@ pub fn pprof(recording: &mut Recording<'_>) -> io::Result<Vec<u8>> {
     for (kind, unit) in [
         ("contentions", "count"),
         ("delay", "nanoseconds"),
-        ("released", "count"),
-        ("released", "nanoseconds"),
+        ("holder_contentions", "count"),
+        ("holder_delay", "nanoseconds"),
     ] {
         let value = ValueType { kind: building.string(kind), unit: building.string(unit) };
         building.profile.sample_type.push(value);
@@ -155,7 +155,8 @@ pub fn pprof(recording: &mut Recording<'_>) -> io::Result<Vec<u8>> {
 struct Building {
     profile: PprofProfile,
     strings: HashMap<String, i64>,
-    functions: HashMap<(String, String), u64>,
+    /// By the numbers of their names and files.
+    functions: HashMap<(i64, i64), u64>,
     /// Locations that are no address.
     kinds: HashMap<String, u64>,
     /// Of the current process: the mappings by their first address, and the locations.
@@ -173,9 +174,9 @@ impl Building {
             let mut waiter = vec![self.kind(&object(key))];
             waiter.extend(self.stack(process, symbols, key.stack));
             self.add(waiter, [values[0], values[1], 0, 0], "waiter");
-            let releaser = self.stack(process, symbols, key.holder_stack);
-            if !releaser.is_empty() {
-                self.add(releaser, [0, 0, values[0], values[1]], "releaser");
+            let holder = self.stack(process, symbols, key.holder_stack);
+            if !holder.is_empty() {
+                self.add(holder, [0, 0, values[0], values[1]], "holder");
             }
         }
     }
@@ -270,15 +271,13 @@ impl Building {
     }
 
     fn function(&mut self, name: &str, file: &str) -> u64 {
-        let key = (name.to_owned(), file.to_owned());
-        if let Some(&known) = self.functions.get(&key) {
+        let (name, filename) = (self.string(name), self.string(file));
+        if let Some(&known) = self.functions.get(&(name, filename)) {
             return known;
         }
         let id = self.profile.function.len() as u64 + 1;
-        let name = self.string(name);
-        let filename = self.string(file);
         self.profile.function.push(Function { id, name, system_name: name, filename });
-        self.functions.insert(key, id);
+        self.functions.insert((name, filename), id);
         id
     }
 }
@@ -313,7 +312,15 @@ mod tests {
             .iter()
             .map(|it| format!("{}/{}", name(it.kind), name(it.unit)))
             .collect();
-        assert_eq!(types[..2], ["contentions/count", "delay/nanoseconds"]);
+        assert_eq!(
+            types,
+            [
+                "contentions/count",
+                "delay/nanoseconds",
+                "holder_contentions/count",
+                "holder_delay/nanoseconds"
+            ]
+        );
         let mut strings = profile.string_table.clone();
         strings.sort();
         strings.dedup();

@@ -11,7 +11,7 @@
 //! number; what is missing counts as lost.
 
 use super::rings::Flushed;
-use super::{Fold, Process, cells, half, number};
+use super::{Fold, Reading, cells, half, number};
 use core::mem::offset_of;
 use memchr::memmem::Finder;
 use std::io::{self, Read};
@@ -26,7 +26,7 @@ const _: () = assert!(WINDOW > 4 * (HEAD + CELLS * size_of::<Cell>()));
 pub(super) fn read(
     file: impl Read,
     flushed: &Flushed,
-    process: &mut Process,
+    reading: &mut Reading,
     fold: &mut impl Fold,
     progress: &mut dyn FnMut(u64),
 ) -> io::Result<()> {
@@ -40,7 +40,7 @@ pub(super) fn read(
         }
         let Some((head, rest)) = block(bytes, &magic) else {
             // On to the next one, which may begin with the last bytes seen.
-            process.lost += 1;
+            reading.lose(1);
             let next = magic.find(&bytes[1..]).map(|at| at + 1);
             let unseen = if bytes.len() < HEAD { 0 } else { MAGIC.len() - 1 };
             let len = next.unwrap_or(bytes.len() - unseen);
@@ -56,9 +56,9 @@ pub(super) fn read(
         if number(head, offset_of!(Block, first)) < marked {
             let thread = half(head, offset_of!(Block, thread));
             let name = offset_of!(Block, name);
-            process.name(thread, &head[name..name + 16]);
-            process.lost += (count - there.len() / size_of::<Cell>()) as u64;
-            cells::add(process, fold, thread, cells::of(there));
+            reading.name(thread, &head[name..name + 16]);
+            reading.lose(count - there.len() / size_of::<Cell>());
+            cells::add(reading, fold, thread, cells::of(there));
         }
         let len = HEAD + there.len();
         window.take(len);

@@ -1,6 +1,6 @@
 //! Cells become waits and stacks.
 
-use super::{Fold, Process, number};
+use super::{Fold, Reading, number};
 use waitword_record::format::{Cell, Hold, Wait, cells_of_stack, stack_frames, stack_head};
 
 const BYTES: usize = size_of::<Cell>();
@@ -8,7 +8,7 @@ const BYTES: usize = size_of::<Cell>();
 /// Adds the waits and stacks in these cells. A stack is in one block, or in a ring's rest: what is
 /// missing of it at the end is lost.
 pub(super) fn add<'a>(
-    process: &mut Process,
+    reading: &mut Reading,
     fold: &mut impl Fold,
     thread: u32,
     mut cells: impl Iterator<Item = &'a [u8]>,
@@ -24,16 +24,16 @@ pub(super) fn add<'a>(
             continue;
         }
         let Some((stack, frames)) = stack_head(first) else {
-            process.lost += 1;
+            reading.lose(1);
             continue;
         };
         let len = cells_of_stack(frames);
         let mut these = vec![first];
         these.extend(cells.by_ref().take(len - 1).map(cell));
         if these.len() == len {
-            process.stack(stack, stack_frames(&these).collect());
+            reading.stack(stack, stack_frames(&these).collect());
         } else {
-            process.lost += these.len() as u64;
+            reading.lose(these.len());
         }
     }
 }

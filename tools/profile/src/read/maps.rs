@@ -1,6 +1,15 @@
 //! The executable mappings of a process, and the build IDs of their files.
 
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// More mappings are not kept. (The kernel allows a process about as many, unless it was told to
+/// allow more.)
+const MOST: usize = 1 << 16;
+/// The kernel has no longer paths, nor names in them.
+const LONGEST_PATH: usize = 4096;
+const LONGEST_NAME: usize = 255;
 
 /// A part of a file that the process had mapped to execute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,24 +35,59 @@ impl Mapping {
 
 /// The executable mappings in copies of `/proc/PID/maps`, with the build IDs in the lines after
 /// each. Of two for the same addresses, the later one counts.
-pub(crate) fn mappings(text: &str) -> Vec<Mapping> {
-    let mut all: Vec<Mapping> = Vec::new();
-    for line in text.lines() {
+#[derive(Debug, Default)]
+pub(super) struct Mappings {
+    /// By their first addresses. None overlaps another one.
+    all: BTreeMap<u64, Mapping>,
+    /// Of each file, the first addresses of mappings whose build ID is not known yet, among others.
+    without_id: HashMap<PathBuf, Vec<u64>>,
+}
+
+impl Mappings {
+    /// Adds a line.
+    pub(super) fn add(&mut self, line: &str) {
         if let Some((build_id, file)) = build_id(line) {
-            for mapping in all.iter_mut().filter(|mapping| mapping.file.as_os_str() == file) {
-                if mapping.build_id.is_empty() {
+            for start in self.without_id.remove(Path::new(file)).unwrap_or_default() {
+                if let Some(mapping) = self.all.get_mut(&start)
+                    && mapping.file.as_os_str() == file
+                    && mapping.build_id.is_empty()
+                {
                     mapping.build_id.clone_from(&build_id);
                 }
             }
-        } else if let Some(mapping) = mapping(line)
-            && !all.iter().any(|known| known.is_same(&mapping))
-        {
-            all.retain(|other| other.end <= mapping.start || mapping.end <= other.start);
-            all.push(mapping);
+        } else if let Some(mapping) = mapping(line) {
+            self.map(mapping);
         }
     }
-    all.sort_by_key(|mapping| mapping.start);
-    all
+
+    fn map(&mut self, mapping: Mapping) {
+        if self.all.get(&mapping.start).is_some_and(|known| known.is_same(&mapping)) {
+            return;
+        }
+        // Those that begin inside it, and the one that begins in front and ends inside.
+        while let Some((&start, other)) = self.all.range(..mapping.end).next_back()
+            && other.end > mapping.start
+        {
+            self.all.remove(&start);
+        }
+        if self.all.len() < MOST {
+            self.without_id.entry(mapping.file.clone()).or_default().push(mapping.start);
+            self.all.insert(mapping.start, mapping);
+        }
+    }
+
+    /// The mappings, in the order of their addresses.
+    pub(super) fn finish(self) -> Vec<Mapping> {
+        self.all.into_values().collect()
+    }
+}
+
+/// The same, of a text.
+#[cfg(test)]
+pub(crate) fn mappings(text: &str) -> Vec<Mapping> {
+    let mut all = Mappings::default();
+    text.lines().for_each(|line| all.add(line));
+    all.finish()
 }
 
 /// `# build-id HEX FILE`
@@ -57,7 +101,12 @@ fn build_id(line: &str) -> Option<(Vec<u8>, &str)> {
 }
 
 fn mapping(line: &str) -> Option<Mapping> {
-    any_mapping(line).filter(|(_, is_executable)| *is_executable).map(|(mapping, _)| mapping)
+    let (mapping, is_executable) = any_mapping(line)?;
+    let is_short = |name: &OsStr, longest| name.len() <= longest;
+    let file = &mapping.file;
+    let is_possible = is_short(file.as_os_str(), LONGEST_PATH)
+        && file.iter().all(|name| is_short(name, LONGEST_NAME));
+    (is_executable && is_possible).then_some(mapping)
 }
 
 /// A line of `/proc/PID/maps`, and whether it is a mapping to execute.

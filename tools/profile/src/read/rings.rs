@@ -1,6 +1,6 @@
 //! The rings file: the header, and the cells that are in a ring only.
 
-use super::{Fold, Process, cells, half, number};
+use super::{Fold, Process, Reading, cells, half, number};
 use anyhow::{Result, bail};
 use core::mem::offset_of;
 use std::fs::File;
@@ -45,7 +45,7 @@ pub(super) fn header(file: &mut File) -> Result<Process> {
 /// Adds what is in the rings only.
 pub(super) fn read(
     file: &mut File,
-    process: &mut Process,
+    reading: &mut Reading,
     fold: &mut impl Fold,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Flushed> {
@@ -57,7 +57,7 @@ pub(super) fn read(
         if !snapshot(file, &mut ring, at)? {
             break;
         }
-        flushed.push(add(process, fold, &ring));
+        flushed.push(add(reading, fold, &ring));
         progress(RING_BYTES as u64);
     }
     Ok(flushed)
@@ -81,23 +81,23 @@ fn snapshot(file: &File, ring: &mut [u8], at: u64) -> io::Result<bool> {
 }
 
 /// Returns how many of the ring's cells are in the records file.
-fn add(process: &mut Process, fold: &mut impl Fold, ring: &[u8]) -> u64 {
+fn add(reading: &mut Reading, fold: &mut impl Fold, ring: &[u8]) -> u64 {
     let thread = half(ring, offset_of!(Ring, thread));
     let written = number(ring, offset_of!(Ring, written));
     let flushed = number(ring, offset_of!(Ring, flushed));
     let count = written.wrapping_sub(flushed);
     if count > CELLS as u64 {
         // Garbage: nothing is in this ring that a block could repeat.
-        process.lost += 1;
+        reading.lose(1);
         return u64::MAX;
     }
     let name = offset_of!(Ring, name);
-    process.name(thread, &ring[name..name + 16]);
+    reading.name(thread, &ring[name..name + 16]);
     let first = (flushed % CELLS as u64) as usize;
     let all = &ring[size_of::<Ring>()..size_of::<Ring>() + CELLS * size_of::<Cell>()];
     let (before, from) = all.split_at(first * size_of::<Cell>());
     let in_order = cells::of(from).chain(cells::of(before)).take(count as usize);
-    cells::add(process, fold, thread, in_order);
+    cells::add(reading, fold, thread, in_order);
     flushed
 }
 

@@ -50,7 +50,8 @@ pub(super) fn legend(site: &Site) -> Markup {
     let call = site.calls.first().and_then(|(call, _)| calls::name(call));
     html! {
         ul.legend {
-            @for ((class, what), share) in CAUSES.iter().zip(shares(site)) {
+            @for ((class, what), share) in
+                CAUSES.iter().zip(shares(site)).filter(|(_, share)| *share >= 0.005) {
                 li {
                     i.(class) {} (format!("{:.0} %", 100.0 * share)) " " (what)
                     @if let (Some(call), "asleep") = (&call, *class) {
@@ -106,7 +107,7 @@ pub(super) fn histogram(buckets: &[u64; BUCKETS], range: &Range<usize>) -> Marku
     }
 }
 
-/// The innermost functions of the program itself, with the file's name and the line of the first.
+/// The innermost functions of the program itself, with the names and lines of their files.
 pub(super) fn place(process: &Process, symbols: &mut Symbols<'_>, stack: u32) -> String {
     let short = |frame: &Frame| {
         let line = frame
@@ -115,7 +116,11 @@ pub(super) fn place(process: &Process, symbols: &mut Symbols<'_>, stack: u32) ->
             .map(|(file, line)| (file.rsplit('/').next().unwrap_or_default().to_owned(), *line));
         shown(&Frame { line, ..frame.clone() })
     };
-    printable(&place_as(addresses_of(process, stack), symbols, short))
+    let caller = |frame: &Frame| match frame.line {
+        Some(_) => short(frame),
+        None => frame.function.clone(),
+    };
+    printable(&place_as(addresses_of(process, stack), symbols, short, caller))
 }
 
 /// A bar of this share.
