@@ -41,9 +41,9 @@ class Ledger {
         take(await_site);
         std::unique_lock<std::mutex> guard(mutex, std::adopt_lock);
         while (sum == seen) {
-            long long from = now_ns();
+            wait_begin from = begin_wait();
             changed.wait(guard);
-            add_wait(&change_site, now_ns() - from);
+            end_wait(&change_site, from);
         }
         return sum;
     }
@@ -51,9 +51,9 @@ class Ledger {
   private:
     __attribute__((always_inline)) void take(site &where) {
         warm_up();
-        long long from = now_ns();
+        wait_begin from = begin_wait();
         mutex.lock();
-        add_wait(&where, now_ns() - from);
+        end_wait(&where, from);
     }
 
     std::mutex mutex;

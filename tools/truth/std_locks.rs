@@ -48,23 +48,36 @@ static STD_MUTEX: Mutex<u64> = Mutex::new(0);
 struct Site {
     count: AtomicU64,
     nanoseconds: AtomicU64,
+    delayed: AtomicU64,
+    delay: AtomicU64,
+}
+
+/// How long this thread was runnable without a CPU so far.
+fn run_delay() -> u64 {
+    let line = std::fs::read_to_string("/proc/thread-self/schedstat").expect("schedstat");
+    line.split(' ').nth(1).and_then(|delay| delay.parse().ok()).expect("three numbers")
 }
 
 impl Site {
     #[inline(always)]
     fn wait<T>(&self, lock: impl FnOnce() -> T) -> T {
+        let delay = run_delay();
         let from = Instant::now();
         let result = lock();
         let waited = from.elapsed();
         if waited >= THRESHOLD {
+            let delay = run_delay() - delay;
             self.count.fetch_add(1, Relaxed);
             self.nanoseconds.fetch_add(waited.as_nanos() as u64, Relaxed);
+            self.delayed.fetch_add(u64::from(delay >= THRESHOLD.as_nanos() as u64), Relaxed);
+            self.delay.fetch_add(delay, Relaxed);
         }
         result
     }
 
     fn print(&self, name: &str) {
         println!("wait {name} {} {}", self.count.load(Relaxed), self.nanoseconds.load(Relaxed));
+        println!("delay {name} {} {}", self.delayed.load(Relaxed), self.delay.load(Relaxed));
     }
 }
 
@@ -110,6 +123,10 @@ fn main() {
     scope(|threads| {
         for (_, turn, outside, site) in &sites {
             threads.spawn(move || {
+                // A profiler may set something up at a thread's first lock. That is no wait.
+                let own = PthreadMutex(UnsafeCell::new([0; 8]));
+                own.lock();
+                own.unlock();
                 while Instant::now() < end {
                     turn(site);
                     sleep(Duration::from_millis(*outside));

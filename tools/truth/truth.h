@@ -198,71 +198,6 @@ static inline void wait_until_asleep(long thread) {
 
 /* ---- Waits ---- */
 
-/* A place in the program that waits, named after the function. */
-struct site {
-    const char *name;
-    long count;
-    long long nanoseconds;
-};
-#define SITE(name) {name, 0, 0}
-
-INLINED void add_wait(struct site *site, long long nanoseconds) {
-    if (nanoseconds < THRESHOLD_NS) return;
-    __atomic_fetch_add(&site->count, 1, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&site->nanoseconds, nanoseconds, __ATOMIC_RELAXED);
-}
-
-/* A profiler may set something up at a thread's first lock. That is no wait. */
-INLINED void warm_up(void) {
-    static __thread int is_warm;
-    static __thread pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
-    if (is_warm) return;
-    is_warm = 1;
-    check(pthread_mutex_lock(&own), "the thread's own mutex");
-    check(pthread_mutex_unlock(&own), "the thread's own mutex");
-}
-
-/* The value of a call whose time counts as a wait at the site. */
-#define WAITED(site, call)                      \
-    __extension__({                             \
-        warm_up();                              \
-        long long waited_from = now_ns();       \
-        int waited_result = (call);             \
-        add_wait(site, now_ns() - waited_from); \
-        waited_result;                          \
-    })
-
-INLINED void locked(struct site *site, pthread_mutex_t *mutex) {
-    check(WAITED(site, pthread_mutex_lock(mutex)), site->name);
-}
-
-INLINED void unlocked(pthread_mutex_t *mutex) {
-    check(pthread_mutex_unlock(mutex), "pthread_mutex_unlock");
-}
-
-static inline void print_site(const struct site *site) {
-    printf("wait %s %ld %lld\n", site->name, site->count, site->nanoseconds);
-}
-
-/* For waits that are not waits for a lock: "condvar", "semaphore", "join". */
-static inline void print_idle_site(const char *kind, const struct site *site) {
-    printf("answer %s_site %s\n", kind, site->name);
-    printf("answer %s_waits %ld\n", kind, site->count);
-    printf("answer %s_wait_ns %lld\n", kind, site->nanoseconds);
-}
-
-/* ---- What a holder did in its sections ---- */
-
-struct moment {
-    long long wall, cpu, run_delay;
-    long sleeps, preemptions;
-};
-
-struct section {
-    long count;
-    struct moment sum;
-};
-
 /* How long this thread was runnable without a CPU so far: the second number in schedstat. */
 static inline long long run_delay(void) {
     static __thread int file = -1;
@@ -276,6 +211,101 @@ static inline long long run_delay(void) {
     if (sscanf(line, "%*d %lld", &delay) != 1) check(EPROTO, "/proc/thread-self/schedstat");
     return delay;
 }
+
+/* A place in the program that waits, named after the function. A wait may be longer because its
+ * thread had no CPU: when it was woken, or when it did not wait at all. A profiler may count that
+ * time or not, so it is a line of its own. */
+struct site {
+    const char *name;
+    long count;
+    long long nanoseconds;
+    long delayed;
+    long long delay;
+};
+#define SITE(name) {name, 0, 0, 0, 0}
+
+struct wait_begin {
+    long long delay, wall;
+};
+
+/* So many calls in a row that did not wait. */
+static __thread unsigned short_waits;
+#define NEVER_WAITS 100
+
+/* A thread that never waits reads its clock only. */
+INLINED struct wait_begin begin_wait(void) {
+    struct wait_begin begin;
+    begin.delay = short_waits < NEVER_WAITS ? run_delay() : -1;
+    begin.wall = now_ns();
+    return begin;
+}
+
+INLINED void end_wait(struct site *site, struct wait_begin begin) {
+    long long nanoseconds = now_ns() - begin.wall, delay;
+    if (nanoseconds < THRESHOLD_NS) {
+        short_waits++;
+        return;
+    }
+    short_waits = 0;
+    __atomic_fetch_add(&site->count, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&site->nanoseconds, nanoseconds, __ATOMIC_RELAXED);
+    delay = begin.delay < 0 ? nanoseconds : run_delay() - begin.delay;
+    __atomic_fetch_add(&site->delayed, delay >= THRESHOLD_NS, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&site->delay, delay, __ATOMIC_RELAXED);
+}
+
+/* A profiler may set something up at a thread's first lock. That is no wait. */
+INLINED void warm_up(void) {
+    static __thread int is_warm;
+    static __thread pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+    if (is_warm) return;
+    is_warm = 1;
+    check(pthread_mutex_lock(&own), "the thread's own mutex");
+    check(pthread_mutex_unlock(&own), "the thread's own mutex");
+}
+
+/* The value of a call whose time counts as a wait at the site. */
+#define WAITED(site, call)                            \
+    __extension__({                                   \
+        warm_up();                                    \
+        struct wait_begin waited_from = begin_wait(); \
+        int waited_result = (call);                   \
+        end_wait(site, waited_from);                  \
+        waited_result;                                \
+    })
+
+INLINED void locked(struct site *site, pthread_mutex_t *mutex) {
+    check(WAITED(site, pthread_mutex_lock(mutex)), site->name);
+}
+
+INLINED void unlocked(pthread_mutex_t *mutex) {
+    check(pthread_mutex_unlock(mutex), "pthread_mutex_unlock");
+}
+
+static inline void print_site(const struct site *site) {
+    printf("wait %s %ld %lld\n", site->name, site->count, site->nanoseconds);
+    printf("delay %s %ld %lld\n", site->name, site->delayed, site->delay);
+}
+
+/* For waits that are not waits for a lock: "condvar", "semaphore", "join". */
+static inline void print_idle_site(const char *kind, const struct site *site) {
+    printf("answer %s_site %s\n", kind, site->name);
+    printf("answer %s_waits %ld\n", kind, site->count);
+    printf("answer %s_wait_ns %lld\n", kind, site->nanoseconds);
+    printf("delay %s %ld %lld\n", site->name, site->delayed, site->delay);
+}
+
+/* ---- What a holder did in its sections ---- */
+
+struct moment {
+    long long wall, cpu, run_delay;
+    long sleeps, preemptions;
+};
+
+struct section {
+    long count;
+    struct moment sum;
+};
 
 static inline struct moment moment(void) {
     struct moment here;

@@ -26,21 +26,28 @@
 //! | UNDECIDED | decides | decides |
 //! | ON | yes | yes |
 //! | WATCHED: a summary, a recording | yes, out of line | no: locks take the path that counts |
+//! | ASKED | follows | follows |
 //! | OFF | no | no |
+//!
+//! Another process of the same user may begin and end a recording at any time: it writes ASKED
+//! (`waitword_record::control`). The next call that asks becomes WATCHED, or ON again.
 
 use crate::settings::{self, Settings};
 use core::ffi::{c_char, c_int};
-use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
 const UNDECIDED: u8 = 0;
 const ON: u8 = 1;
 const OFF: u8 = 2;
 const WATCHED: u8 = 3;
+const ASKED: u8 = 4;
 
 static MODE: AtomicU8 = AtomicU8::new(UNDECIDED);
-/// UNDECIDED, ON, OFF, or WATCHED in a process that records.
+/// The same for raw futexes. WATCHED in a process that records.
 #[cfg(target_arch = "x86_64")]
 static FUTEXES: AtomicU8 = AtomicU8::new(UNDECIDED);
+/// Whether there is a summary, which is WATCHED without a recording too.
+static HAS_SUMMARY: AtomicBool = AtomicBool::new(false);
 
 /// Whether new and statically initialised objects are ours.
 #[inline(always)]
@@ -56,9 +63,10 @@ pub(crate) fn is_fast() -> bool {
     MODE.load(Relaxed) == ON || decided() == ON
 }
 
-/// Whether locks are counted or recorded, in a process that has decided.
+/// Whether locks are counted or recorded.
+#[inline(always)]
 pub(crate) fn is_watched() -> bool {
-    MODE.load(Relaxed) == WATCHED
+    MODE.load(Relaxed) != ON && decided() == WATCHED
 }
 
 /// Counts one lock.
@@ -90,12 +98,14 @@ pub(crate) enum Futexes {
 #[cfg(target_arch = "x86_64")]
 #[cold]
 pub(crate) fn futexes() -> Futexes {
+    if FUTEXES.load(Relaxed) == ASKED {
+        follow();
+    }
     let mode = decided();
     match FUTEXES.load(Relaxed) {
-        ON => Futexes::Ours,
         WATCHED if mode == WATCHED => Futexes::Recorded,
-        WATCHED => Futexes::Ours,
-        _ => Futexes::TheKernels,
+        UNDECIDED | OFF => Futexes::TheKernels,
+        _ => Futexes::Ours,
     }
 }
 
@@ -104,8 +114,32 @@ pub(crate) fn futexes() -> Futexes {
 fn decided() -> u8 {
     match MODE.load(Relaxed) {
         UNDECIDED => decide(),
+        ASKED => follow(),
         mode => mode,
     }
+}
+
+/// Does what another process asks for.
+fn follow() -> u8 {
+    waitword_record::follow(waitword::abi_support::process_number(), set_watched);
+    match MODE.load(Relaxed) {
+        // Another thread is at it, or there is another request already: the next call follows.
+        ASKED => mode_if(waitword_record::is_on()),
+        mode => mode,
+    }
+}
+
+fn mode_if(is_recording: bool) -> u8 {
+    if is_recording || HAS_SUMMARY.load(Relaxed) { WATCHED } else { ON }
+}
+
+fn set_watched(is_recording: bool) {
+    let mode = mode_if(is_recording);
+    #[cfg(target_arch = "x86_64")]
+    if FUTEXES.load(Relaxed) != OFF {
+        FUTEXES.store(mode, Relaxed);
+    }
+    MODE.store(mode, Relaxed);
 }
 
 #[used]
@@ -135,16 +169,20 @@ fn decide() -> u8 {
         settings.apply();
     }
     #[cfg(target_arch = "x86_64")]
-    FUTEXES.store(
-        match (settings.is_on && settings.futexes, mode) {
-            (false, _) => OFF,
-            (true, WATCHED) => WATCHED,
-            (true, _) => ON,
-        },
-        Relaxed,
-    );
+    {
+        let futexes = if settings.futexes { mode } else { OFF };
+        _ = FUTEXES.compare_exchange(UNDECIDED, futexes, Relaxed, Relaxed);
+        if futexes != OFF {
+            waitword_record::control::register(&FUTEXES, ASKED);
+        }
+    }
+    HAS_SUMMARY.store(settings.summary.is_some(), Relaxed);
+    if mode != OFF {
+        waitword_record::control::register(&MODE, ASKED);
+    }
     // Last: a thread that finds the mode decided need not look further. (Relaxed: the settings are
     // hints, which may take effect a moment later.)
-    MODE.store(mode, Relaxed);
+    // Not over what another thread has decided, and another process has changed since.
+    _ = MODE.compare_exchange(UNDECIDED, mode, Relaxed, Relaxed);
     mode
 }

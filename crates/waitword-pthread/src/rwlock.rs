@@ -208,6 +208,7 @@ extern "C-unwind" fn read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) 
 #[inline(never)]
 extern "C-unwind" fn read_watched(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     mode::count_lock();
+    this.count();
     let number = match this.served() {
         Served::Ours(raw) if raw.read_at_once() || raw.read_past_others() => 0,
         _ => record::waiting(Object::Read, pointer, || read_now(pointer, this)),
@@ -308,6 +309,7 @@ extern "C-unwind" fn write_served(pointer: *mut pthread_rwlock_t, this: &RwLock)
 #[inline(never)]
 extern "C-unwind" fn write_watched(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     mode::count_lock();
+    this.count();
     let number = match this.served() {
         Served::Ours(raw) if this.write_at_once(raw) => 0,
         _ => record::waiting(Object::Write, pointer, || write_now(pointer, this)),

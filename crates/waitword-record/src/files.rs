@@ -3,6 +3,8 @@
 
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 /// The longest name.
 const LONGEST: usize = 4096;
@@ -15,10 +17,12 @@ pub(crate) enum File {
     Maps,
 }
 
-/// The names of a process's files: `DIR/PID.TIME.`, to be completed.
+/// The names of a process's files. All zeros: none yet.
 pub(crate) struct Names {
-    name: [u8; LONGEST],
-    len: usize,
+    /// Of each [`File`], in their order: `DIR/PID.TIME.ENDING`, ended by a zero.
+    names: [[u8; LONGEST]; 3],
+    directory_len: usize,
+    is_closed: AtomicBool,
 }
 
 /// An open file, closed when it is dropped.
@@ -49,73 +53,104 @@ impl Drop for Open {
 }
 
 impl Names {
-    /// `None` if the directory's name is too long or is not absolute.
-    pub(crate) fn new(directory: &[u8], pid: u32, time: u64) -> Option<Self> {
+    /// Fills in the names, in place: there may be little stack. `None` if the directory's name is
+    /// too long or is not absolute.
+    pub(crate) fn fill(
+        &mut self,
+        directory: impl Iterator<Item = u8> + Clone,
+        pid: u32,
+        time: u64,
+    ) -> Option<()> {
         use core::fmt::Write as _;
-        if directory.first() != Some(&b'/') {
+        if directory.clone().next() != Some(b'/') {
             return None;
         }
-        let mut names = Self { name: [0; LONGEST], len: 0 };
-        names.push(directory)?;
-        write!(names, "/{pid}.{time}.").ok()?;
-        // Room for the longest ending.
-        (names.len + "records".len() < LONGEST).then_some(names)
+        for (name, ending) in self.names.iter_mut().zip(["rings", "records", "maps"]) {
+            let mut name = Name { name, len: 0 };
+            directory.clone().try_for_each(|byte| name.push(byte))?;
+            self.directory_len = name.len;
+            write!(name, "/{pid}.{time}.{ending}\0").ok()?;
+        }
+        Some(())
     }
 
-    fn push(&mut self, bytes: &[u8]) -> Option<()> {
-        let end = self.len.checked_add(bytes.len())?;
-        self.name.get_mut(self.len..end)?.copy_from_slice(bytes);
-        self.len = end;
-        Some(())
+    /// The directory.
+    pub(crate) fn directory(&self) -> &[u8] {
+        &self.names[0][..self.directory_len]
+    }
+
+    /// From here on no file is opened.
+    pub(crate) fn close(&self) {
+        // Release: a thread that finds the memory of this recording gone finds this.
+        self.is_closed.store(true, Ordering::Release);
     }
 
     /// Opens a file to append to it, or the rings to read and write. Creates it with mode 0600.
     pub(crate) fn open(&self, file: File) -> Option<Open> {
-        let ending: &[u8] = match file {
-            File::Rings => b"rings",
-            File::Records => b"records",
-            File::Maps => b"maps",
-        };
+        if self.is_closed.load(Ordering::Acquire) {
+            return None;
+        }
         let access = match file {
             File::Rings => libc::O_RDWR,
             File::Records | File::Maps => libc::O_WRONLY | libc::O_APPEND,
         };
-        let mut name = self.name;
-        name[self.len..self.len + ending.len()].copy_from_slice(ending);
-        let name = CStr::from_bytes_until_nul(&name).ok()?;
+        let name = CStr::from_bytes_until_nul(&self.names[file as usize]).ok()?;
         let flags = access | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NOFOLLOW;
         // SAFETY: the name is a C string.
         let number = unsafe { libc::open(name.as_ptr(), flags, 0o600) };
-        (number >= 0).then_some(Open(number))
+        (number >= 0).then(|| Open(number))
     }
 
     /// Maps a part of the rings file, which is made as long as that. The part has blocks on the
-    /// disk, so that no later access fails for want of space.
-    pub(crate) fn map_rings(&self, offset: usize, len: usize) -> Option<*mut u8> {
+    /// disk, so that no later access fails for want of space. It takes the place of `before`.
+    ///
+    /// # Safety
+    /// Nothing uses the memory of this length at `before`.
+    pub(crate) unsafe fn map_rings(
+        &self,
+        offset: usize,
+        len: usize,
+        before: Option<NonNull<u8>>,
+    ) -> Option<*mut u8> {
         let file = self.open(File::Rings)?;
         let (offset, bytes) = (offset as libc::off_t, len as libc::off_t);
         // SAFETY: plain numbers. (Where the file system has no such call, the C library writes.)
-        if unsafe { libc::posix_fallocate(file.number(), offset, bytes) } != 0 {
+        let failed = unsafe { libc::posix_fallocate(file.number(), offset, bytes) };
+        if failed != 0 {
+            // SAFETY: the calling thread's own variable.
+            unsafe { *libc::__errno_location() = failed };
             return None;
         }
-        // SAFETY: a new mapping at an address of the kernel's choice: it changes no memory in use.
-        let address = unsafe {
-            libc::mmap(
-                core::ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file.number(),
-                offset,
-            )
+        let (address, kind) = match before {
+            Some(before) => (before.as_ptr(), libc::MAP_SHARED | libc::MAP_FIXED),
+            None => (ptr::null_mut(), libc::MAP_SHARED),
         };
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping, at an address of the kernel's choice or, by this function's
+        // contract, where nothing is used.
+        let address =
+            unsafe { libc::mmap(address.cast(), len, access, kind, file.number(), offset) };
         (address != libc::MAP_FAILED).then_some(address.cast())
     }
 }
 
-impl core::fmt::Write for Names {
+/// A name that is being written.
+struct Name<'a> {
+    name: &'a mut [u8; LONGEST],
+    len: usize,
+}
+
+impl Name<'_> {
+    fn push(&mut self, byte: u8) -> Option<()> {
+        *self.name.get_mut(self.len)? = byte;
+        self.len += 1;
+        Some(())
+    }
+}
+
+impl core::fmt::Write for Name<'_> {
     fn write_str(&mut self, text: &str) -> core::fmt::Result {
-        self.push(text.as_bytes()).ok_or(core::fmt::Error)
+        text.bytes().try_for_each(|byte| self.push(byte)).ok_or(core::fmt::Error)
     }
 }
 

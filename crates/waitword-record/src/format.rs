@@ -10,9 +10,14 @@
 //! | `PID.TIME.records` | blocks of full rings: a [`Block`], then its cells |
 //! | `PID.TIME.maps` | copies of `/proc/self/maps`, each after a line `# at N ns` |
 //!
+//! A copy of the maps is followed by lines `# build-id HEX FILE`, for the files on stacks that have
+//! a GNU build ID.
+//!
 //! A thread writes [cells](Cell) into its ring, and appends them to the records file when the ring
 //! is half full. So if the process is killed, its last cells are still in the rings file: those
-//! from [`Ring::flushed`] to [`Ring::written`].
+//! from [`Ring::flushed`] to [`Ring::written`]. If it is killed between appending a block and
+//! setting `flushed`, the block (or a part of it) is in the records file too: a block that does not
+//! begin before its ring's `flushed` does not count.
 //!
 //! All numbers are in the byte order of the machine. Times are in nanoseconds of
 //! `CLOCK_MONOTONIC`.
@@ -22,7 +27,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 /// The first eight bytes of a rings file.
 pub const MAGIC: [u8; 8] = *b"waitring";
 /// The format that this file describes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// The size of the header and the alignment of all that follows.
 pub const PAGE: usize = 4096;
 /// The size of a ring with its head. With the two pages in which the kernel records a thread's
@@ -93,7 +98,8 @@ pub enum Causes {
 pub struct Ring {
     /// The thread's number; 0: the ring is free.
     pub thread: AtomicU32,
-    _padding: AtomicU32,
+    /// The ring's place in the file, counted from 0.
+    pub number: AtomicU32,
     /// The number of cells written so far. Cell `n` is at place `n % CELLS`.
     pub written: AtomicU64,
     /// The number of those that are in the records file.
@@ -132,10 +138,13 @@ pub struct Block {
     pub cells: u32,
     /// The thread's name.
     pub name: [u8; 16],
-    /// The number of cells that the thread has written before these.
+    /// The number of cells that were written into the ring before these.
     pub first: u64,
+    /// The number of the ring. Thread numbers are used again, and a ring passes from thread to
+    /// thread; [`Block::first`] counts on within a ring.
+    pub ring: u64,
     /// For the size of a cell.
-    pub padding: [u64; 3],
+    pub padding: [u64; 2],
 }
 
 /// What a cell contains.

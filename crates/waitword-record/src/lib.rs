@@ -5,6 +5,7 @@
 //! file ([`mod@format`]). Recording allocates nothing and takes no lock of the program's, so it may
 //! happen in any wait: in an allocator, in a signal handler, in a forked child.
 
+pub mod control;
 pub mod format;
 
 mod chain;
@@ -20,5 +21,6 @@ mod sums;
 mod switches;
 mod unwind;
 
+pub use control::{follow, start};
 pub use recorder::{Began, What, begin, end, end_at_condvar, finish, note_release, release, take};
-pub use recording::{Refused, USUAL_THRESHOLD, is_on, start};
+pub use recording::{Refused, USUAL_THRESHOLD, is_on};

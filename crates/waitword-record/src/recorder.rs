@@ -19,6 +19,7 @@
 //!   the caller passes: any number but 0 that differs between a process and its forked children.
 
 use crate::chain::{Chain, Waited};
+use crate::control;
 use crate::files::time;
 use crate::format::{
     CELLS, Causes, Ended, Header, Hold, MOST_FRAMES, Object, Ring, Tag, Wait, cells_of_stack,
@@ -33,7 +34,7 @@ use crate::sums::Sums;
 use crate::switches::{Spent, Switches};
 use crate::unwind::{self, Bounds, walk};
 use core::cell::Cell;
-use core::ptr;
+use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering;
 
 /// What is recorded of a wait.
@@ -111,7 +112,7 @@ pub fn end(process: u32, began: Began, what: &What) {
         holders::had(what.address);
     }
     ended(process);
-    if is_on() && now.saturating_sub(began.at) >= threshold() {
+    if is_recorded(began, now) {
         keeping_errno(|| {
             with_ring(process, |thread, writer| thread.write_wait(writer, began, now, what));
         });
@@ -123,7 +124,7 @@ pub fn end(process: u32, began: Began, what: &What) {
 pub fn end_at_condvar(process: u32, began: Began, what: &What, mutex: u64) {
     let now = time(libc::CLOCK_MONOTONIC);
     ended(process);
-    if !is_on() || now.saturating_sub(began.at) < threshold() {
+    if !is_recorded(began, now) {
         return;
     }
     // The last signal: with several waiters, this one may have been signalled before.
@@ -141,6 +142,16 @@ pub fn end_at_condvar(process: u32, began: Began, what: &What, mutex: u64) {
             thread.write_wait(writer, began, now, &at_mutex);
         });
     });
+}
+
+/// Whether a wait that began and ended at these times leaves a record.
+#[inline]
+fn is_recorded(began: Began, now: u64) -> bool {
+    if !is_on() {
+        return false;
+    }
+    control::look_for_beats(now);
+    now.saturating_sub(began.at) >= threshold()
 }
 
 fn ended(process: u32) {
@@ -335,14 +346,17 @@ fn with_ring(process: u32, work: impl FnOnce(&Thread, &mut Writer<'_>)) {
             return;
         }
         if !thread.belongs_to(process, recording) {
-            thread.ring.set(ptr::null());
-            if thread.process.get() != process {
+            let before = thread.ring.replace(ptr::null());
+            // (A parent's ring is left alone.)
+            let is_mine = thread.process.get() == process;
+            let before = NonNull::new(before.cast_mut()).filter(|_| is_mine);
+            if !is_mine {
                 thread.switches.forget();
             }
             thread.switches.begin();
             thread.note_causes(header);
             // Otherwise it tries again the next time.
-            if let Ok(ring) = recording.take_ring(process) {
+            if let Ok(ring) = recording.take_ring(process, before) {
                 thread.ring.set(ring.map_or(ptr::null(), |ring| ring.as_ptr().cast_const()));
                 thread.recording.set(recording);
                 thread.process.set(process);

@@ -1,7 +1,9 @@
 //! The recording of a process: its directory, its files, the rings of its threads.
 //!
 //! A process may begin another recording, in another directory; its forked children begin
-//! recordings of their own. What threads read is written before it is published, and stays mapped.
+//! recordings of their own. What threads read is written before it is published, and stays mapped,
+//! also when the recording has ended: what is left of it then are addresses without memory, 16 KiB,
+//! and a page for each thread that was recorded.
 //! One thread at a time sets something up ([`Busy`]).
 
 use crate::files::{File, Names, time};
@@ -18,9 +20,6 @@ pub const USUAL_THRESHOLD: u64 = 10_000;
 
 /// What a process sets up once.
 pub(crate) struct Recording {
-    /// Where the files are: the directory of `start`, for forked children.
-    directory: [u8; 4096],
-    directory_len: usize,
     names: Names,
     header: *const Header,
 }
@@ -55,18 +54,40 @@ pub enum Refused {
     Busy,
 }
 
-/// Begins to record the waits of this process, into files in this directory. Waits that are shorter
-/// than `threshold` (nanoseconds) are not recorded. A recording that the process has begun before
-/// ends.
-///
-/// # Errors
-/// See [`Refused`]. Nothing is recorded then.
-pub fn start(process: u32, directory: &[u8], threshold: u64) -> Result<(), Refused> {
+/// Begins a recording (`control::start`).
+pub(crate) fn start(
+    process: u32,
+    directory: impl Iterator<Item = u8> + Clone,
+    threshold: u64,
+) -> Result<(), Refused> {
     let _busy = Busy::begin(process).ok_or(Refused::Busy)?;
+    end(process);
     THRESHOLD.store(threshold, Ordering::Relaxed);
     set_up(directory, process)?;
     ON.store(true, Ordering::Relaxed);
     Ok(())
+}
+
+/// Ends the recording. What was recorded is in its files; other threads may be in the middle of
+/// writing their last record.
+pub(crate) fn stop(process: u32) {
+    // Not now: its memory stays as it is.
+    match Busy::begin(process) {
+        Some(_busy) => end(process),
+        None => ON.store(false, Ordering::Relaxed),
+    }
+}
+
+/// As [`stop`]. The caller has `BUSY`.
+fn end(process: u32) {
+    let was_on = ON.swap(false, Ordering::Relaxed);
+    if was_on && PROCESS.load(Ordering::Acquire) == process {
+        // SAFETY: null, or written before it was stored, which Acquire shows, and never unmapped.
+        if let Some(recording) = unsafe { RECORDING.load(Ordering::Acquire).as_ref() } {
+            recording.note_maps();
+            recording.retire();
+        }
+    }
 }
 
 /// Whether waits are recorded.
@@ -98,8 +119,26 @@ pub(crate) fn last() -> *const Recording {
 }
 
 impl Recording {
+    fn fill(&mut self, directory: impl Iterator<Item = u8> + Clone) -> Result<(), Refused> {
+        let (pid, realtime) = (std::process::id(), time(libc::CLOCK_REALTIME));
+        self.names.fill(directory, pid, realtime).ok_or(Refused::Name)?;
+        // SAFETY: nothing is replaced.
+        let header = unsafe { self.names.map_rings(0, PAGE, None) }.ok_or(Refused::Files)?;
+        self.header = header.cast();
+        let fields = self.header();
+        fields.version.store(VERSION, Ordering::Relaxed);
+        fields.pid.store(pid, Ordering::Relaxed);
+        fields.began.store(time(libc::CLOCK_MONOTONIC), Ordering::Relaxed);
+        fields.began_realtime.store(realtime, Ordering::Relaxed);
+        fields.threshold.store(threshold(), Ordering::Relaxed);
+        // Release: a reader that finds the magic number finds the rest.
+        fields.magic.store(u64::from_ne_bytes(MAGIC), Ordering::Release);
+        self.note_maps();
+        Ok(())
+    }
+
     pub(crate) fn header(&self) -> &'static Header {
-        // SAFETY: mapped by `set_up`, and never unmapped.
+        // SAFETY: a page of zeros of a new file, mapped by `fill`, and never unmapped.
         unsafe { &*self.header }
     }
 
@@ -108,12 +147,17 @@ impl Recording {
     }
 
     /// A ring for the calling thread: that of an ended thread, or a new one. `None` if every ring
-    /// is in use.
+    /// is in use. A new one takes the place of `before`, the thread's ring in an earlier recording
+    /// of this process, which it does not use any more.
     ///
     /// # Errors
     /// `Busy` if there may be one later.
     #[cold]
-    pub(crate) fn take_ring(&self, process: u32) -> Result<Option<NonNull<Ring>>, Refused> {
+    pub(crate) fn take_ring(
+        &self,
+        process: u32,
+        before: Option<NonNull<Ring>>,
+    ) -> Result<Option<NonNull<Ring>>, Refused> {
         // SAFETY: it cannot fail.
         let me = unsafe { libc::gettid() } as u32;
         let _busy = Busy::begin(process).ok_or(Refused::Busy)?;
@@ -121,7 +165,7 @@ impl Recording {
             // The list of rings belongs to the next recording.
             return Err(Refused::Busy);
         }
-        let ring = self.left_ring(LOOKS).or_else(|| self.new_ring());
+        let ring = self.left_ring(LOOKS).or_else(|| self.new_ring(before));
         let ring = ring.or_else(|| self.left_ring(MOST_THREADS));
         if let Some(ring) = ring {
             // SAFETY: mapped, and never unmapped in this process.
@@ -130,11 +174,16 @@ impl Recording {
         Ok(ring)
     }
 
-    fn new_ring(&self) -> Option<NonNull<Ring>> {
+    fn new_ring(&self, before: Option<NonNull<Ring>>) -> Option<NonNull<Ring>> {
         let header = self.header();
         let mapped = header.rings.load(Ordering::Relaxed) as usize;
         let place = RINGS.get(mapped)?;
-        let ring = self.names.map_rings(PAGE + mapped * RING_BYTES, RING_BYTES)?.cast::<Ring>();
+        let offset = PAGE + mapped * RING_BYTES;
+        // SAFETY: the calling thread alone used it, and will not any more.
+        let ring = unsafe { self.names.map_rings(offset, RING_BYTES, before.map(NonNull::cast)) };
+        let ring = ring?.cast::<Ring>();
+        // SAFETY: mapped just now, filled with zeros, and never unmapped in this process.
+        unsafe { &*ring }.number.store(mapped as u32, Ordering::Relaxed);
         place.store(ring, Ordering::Relaxed);
         header.rings.store(mapped as u32 + 1, Ordering::Relaxed);
         NonNull::new(ring)
@@ -159,7 +208,21 @@ impl Recording {
         Some(ended)
     }
 
-    /// Appends the process's maps to their file.
+    /// The files belong to the user from here on. A thread that is in the middle of writing goes on
+    /// in memory of its own, so nothing is unmapped. [`Self::take_ring`] uses its addresses again.
+    fn retire(&self) {
+        self.names.close();
+        let rings = RINGS.iter().map(|ring| ring.load(Ordering::Relaxed));
+        for ring in rings.take_while(|ring| !ring.is_null()) {
+            // SAFETY: a ring of this recording, which all that use it believe only as far as any
+            // bytes can be believed.
+            unsafe { forget_contents(ring.cast(), RING_BYTES) };
+        }
+        // SAFETY: its first page, of which the same is true.
+        unsafe { forget_contents(self.header.cast_mut().cast(), PAGE) };
+    }
+
+    /// Appends the process's maps to their file, and the build IDs of the modules that are known.
     #[cold]
     pub(crate) fn note_maps(&self) {
         let Some(file) = self.names.open(File::Maps) else {
@@ -172,7 +235,9 @@ impl Recording {
             line[at] = b'0' + (time % 10) as u8;
             time /= 10;
         }
-        let _ = file.write_all([&line]) && unwind::copy_to(file.number());
+        let _ = file.write_all([&line])
+            && unwind::copy_to(file.number())
+            && unwind::write_build_ids(file.number());
     }
 }
 
@@ -189,35 +254,24 @@ fn begin_in_child(process: u32) -> bool {
     let Some(parents) = (unsafe { RECORDING.load(Ordering::Acquire).as_ref() }) else {
         return false;
     };
-    set_up(&parents.directory[..parents.directory_len], process).is_ok()
+    set_up(parents.names.directory().iter().copied(), process).is_ok()
 }
 
 /// Makes the files of this process. The caller has `BUSY`.
-fn set_up(directory: &[u8], process: u32) -> Result<(), Refused> {
+fn set_up(directory: impl Iterator<Item = u8> + Clone, process: u32) -> Result<(), Refused> {
     // Those of a parent, or of an earlier recording.
     RINGS.iter().for_each(|ring| ring.store(ptr::null_mut(), Ordering::Relaxed));
     stacks::forget();
     unwind::forget();
-    let realtime = time(libc::CLOCK_REALTIME);
-    let pid = std::process::id();
-    let names = Names::new(directory, pid, realtime).ok_or(Refused::Name)?;
-    let mut kept = [0; 4096];
-    kept.get_mut(..directory.len()).ok_or(Refused::Name)?.copy_from_slice(directory);
-    let header: *mut Header = names.map_rings(0, PAGE).ok_or(Refused::Files)?.cast();
-    // SAFETY: a page of zeros of a new file, which no other thread has.
-    let fields = unsafe { &*header };
-    fields.version.store(VERSION, Ordering::Relaxed);
-    fields.pid.store(pid, Ordering::Relaxed);
-    fields.began.store(time(libc::CLOCK_MONOTONIC), Ordering::Relaxed);
-    fields.began_realtime.store(realtime, Ordering::Relaxed);
-    fields.threshold.store(threshold(), Ordering::Relaxed);
-    // Release: a reader that finds the magic number finds the rest.
-    fields.magic.store(u64::from_ne_bytes(MAGIC), Ordering::Release);
-    let recording = Recording { directory: kept, directory_len: directory.len(), names, header };
-    recording.note_maps();
     let place = map_memory(size_of::<Recording>()).ok_or(Refused::Files)?.cast::<Recording>();
-    // SAFETY: new memory, large enough and aligned to a page, which is never unmapped.
-    unsafe { place.write(recording) };
+    // SAFETY: new memory, large enough and aligned to a page, of zeros, which are a recording
+    // without names. No other thread has it.
+    let recording = unsafe { &mut *place.as_ptr() };
+    if let Err(refused) = recording.fill(directory) {
+        // SAFETY: mapped above, and known only here.
+        unsafe { libc::munmap(place.as_ptr().cast(), size_of::<Recording>()) };
+        return Err(refused);
+    }
     // Release: a thread that finds the recording finds what is written above; one that finds the
     // number finds the recording.
     RECORDING.store(place.as_ptr(), Ordering::Release);
@@ -234,6 +288,17 @@ fn map_memory(len: usize) -> Option<NonNull<u8>> {
         libc::mmap(ptr::null_mut(), len, access, kind, -1, 0)
     };
     if address == libc::MAP_FAILED { None } else { NonNull::new(address.cast()) }
+}
+
+/// Makes this memory zeros of the process's own: no file's.
+///
+/// # Safety
+/// Whole pages, mapped by this module, of which any bytes may be found at any time.
+unsafe fn forget_contents(address: *mut u8, len: usize) {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    // SAFETY: by this function's contract. If it fails, the memory stays the file's.
+    unsafe { libc::mmap(address.cast(), len, access, kind, -1, 0) };
 }
 
 /// Whether a thread of this process has this number.

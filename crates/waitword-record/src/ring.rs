@@ -107,7 +107,8 @@ impl<'a> Writer<'a> {
             cells: count as u32,
             name,
             first: flushed,
-            padding: [0; 3],
+            ring: ring.number.load(Ordering::Relaxed).into(),
+            padding: [0; 2],
         };
         let first = (flushed % CELLS as u64) as usize;
         let until_the_end = count.min(CELLS - first);

@@ -18,6 +18,7 @@ pub mod pp;
 pub mod programs;
 pub mod queue;
 pub mod rates;
+pub mod recording;
 pub mod requeue;
 pub mod rwlock;
 pub mod scale;

@@ -13,6 +13,7 @@ mod metrics;
 mod out_file;
 mod profile;
 mod record_session;
+mod recording_child;
 mod report;
 mod stop;
 mod top;
@@ -60,6 +61,9 @@ enum Command {
     /// Internal: measure memory use in a fresh process
     #[command(name = waitword_bench::workload::memory::CHILD, hide = true)]
     MemoryChild(memory_child::Args),
+    /// Internal: measure what recording costs in a fresh process
+    #[command(name = waitword_bench::workload::recording::CHILD, hide = true)]
+    RecordingChild(recording_child::Args),
     /// Internal: run one random load in its own process
     #[command(name = waitword_bench::any::child::CHILD, hide = true)]
     AnyChild,
@@ -83,6 +87,7 @@ fn main() -> ExitCode {
             drop_in::library::put_in_place().map_err(|error| format!("{error:#}"))
         }),
         Command::MemoryChild(args) => memory_child::run(&args),
+        Command::RecordingChild(args) => recording_child::run(&args),
         Command::AnyChild => any_child(),
     }
 }

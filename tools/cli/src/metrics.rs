@@ -1,7 +1,7 @@
 //! `waitword metrics`: the waits of a program, for Prometheus and for collectors of profiles.
 //!
-//! One thread reads what is new in the recording every second; `http.rs` answers requests, for
-//! which `sums.rs` has the numbers and `text.rs` the format.
+//! One thread reads what is new in the recording every second, and makes all answers; `http.rs` has
+//! the requests, `sums.rs` the numbers and `text.rs` the format.
 
 mod http;
 mod sums;
@@ -17,7 +17,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 use sums::Gathered;
 use waitword_profile::live::Live;
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// What the threads share.
+/// What answers are made of.
 struct State {
     live: Live,
     gathered: Gathered,
@@ -119,9 +119,9 @@ fn metrics(args: &Args) -> Result<ExitCode> {
         live.discard();
     }
     let gathered = Gathered::new(args.sites.into());
-    let state = Arc::new(Mutex::new(State { live, gathered }));
-    let for_requests = Arc::clone(&state);
-    http::serve(listener, move |request| answer(&for_requests, request))?;
+    let mut state = State { live, gathered };
+    let (sender, asked) = channel::<Asked>();
+    http::serve(listener, move |request| ask(&sender, request))?;
     eprintln!("waitword: metrics at http://{address}/metrics");
     let mut next = Instant::now();
     loop {
@@ -146,10 +146,14 @@ fn metrics(args: &Args) -> Result<ExitCode> {
             None => {}
         }
         if Instant::now() >= next {
-            lock(&state).poll()?;
+            state.poll()?;
             next = Instant::now() + PERIOD;
         }
-        std::thread::sleep(LOOK);
+        // The server's threads have the other end, and do not end.
+        if let Ok((request, reply)) = asked.recv_timeout(LOOK) {
+            // A client that has gone does not matter.
+            let _ = reply.send(answer(&mut state, &request));
+        }
     }
 }
 
@@ -161,13 +165,18 @@ fn code(status: std::process::ExitStatus) -> ExitCode {
     }
 }
 
-/// A request that has panicked has changed nothing that the next one could not use.
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
+/// A request, and where the answer is waited for.
+type Asked = (Request, Sender<Response>);
+
+/// Called by the thread of a connection.
+fn ask(asked: &Sender<Asked>, request: Request) -> Response {
+    let (reply, answer) = channel();
+    let answer = asked.send((request, reply)).ok().and_then(|()| answer.recv().ok());
+    answer.unwrap_or_else(|| Response::error(500, "the process has ended\n".to_owned()))
 }
 
-fn answer(state: &Mutex<State>, request: &Request<'_>) -> Response {
-    let answer = match request.path {
+fn answer(state: &mut State, request: &Request) -> Response {
+    let answer = match &*request.path {
         "/metrics" => metrics_text(state, request),
         "/debug/pprof/mutex" | "/debug/pprof/" | "/debug/pprof" => profile(state, request),
         "/" => Ok(Response::text("/metrics\n/debug/pprof/mutex?seconds=30\n".to_owned())),
@@ -176,16 +185,12 @@ fn answer(state: &Mutex<State>, request: &Request<'_>) -> Response {
     answer.unwrap_or_else(|error| Response::error(500, format!("{error:#}\n")))
 }
 
-fn metrics_text(state: &Mutex<State>, request: &Request<'_>) -> Result<Response> {
-    let mut state = lock(state);
+fn metrics_text(state: &mut State, request: &Request) -> Result<Response> {
     state.poll()?;
-    let State { live, gathered } = &mut *state;
-    let snapshot = gathered.snapshot(live);
-    // The text is made while others may use the sums.
-    drop(state);
-    let text = text::open_metrics(snapshot)?;
+    let text = text::open_metrics(state.gathered.snapshot(&state.live))?;
+    let accept = request.accept.as_ref();
     let wants_open_metrics =
-        request.accept.is_some_and(|types| types.contains("application/openmetrics-text"));
+        accept.is_some_and(|types| types.contains("application/openmetrics-text"));
     Ok(if wants_open_metrics {
         Response::ok("application/openmetrics-text; version=1.0.0; charset=utf-8", text.into())
     } else {
@@ -195,12 +200,11 @@ fn metrics_text(state: &Mutex<State>, request: &Request<'_>) -> Result<Response>
 }
 
 /// As in Go, a profile of all waits, or of some seconds: here, of the last ones, at once.
-fn profile(state: &Mutex<State>, request: &Request<'_>) -> Result<Response> {
-    let nanoseconds = match seconds(request.query) {
+fn profile(state: &mut State, request: &Request) -> Result<Response> {
+    let nanoseconds = match seconds(&request.query) {
         Ok(seconds) => seconds.map(|seconds| seconds * 1_000_000_000),
         Err(error) => return Ok(Response::error(400, format!("{error}\n"))),
     };
-    let mut state = lock(state);
     state.poll()?;
     let profile = state.live.pprof(nanoseconds)?;
     Ok(Response::ok("application/octet-stream", profile))

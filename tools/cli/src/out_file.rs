@@ -2,7 +2,7 @@
 //! at once, and not after minutes of measuring.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// The open file. Its old contents are kept until [`OutFile::write`].
@@ -30,15 +30,26 @@ impl<'a> OutFile<'a> {
     }
 
     /// Replaces the file's contents.
-    pub(crate) fn write_bytes(mut self, bytes: &[u8]) -> Result<(), String> {
-        let mut write = || -> std::io::Result<()> {
+    pub(crate) fn write_bytes(self, bytes: &[u8]) -> Result<(), String> {
+        self.write_by(|to| to.write_all(bytes))
+    }
+
+    /// Replaces the file's contents by what `write` writes, piece by piece.
+    pub(crate) fn write_by(
+        self,
+        write: impl FnOnce(&mut BufWriter<File>) -> std::io::Result<()>,
+    ) -> Result<(), String> {
+        let Self { path, file } = self;
+        let write = || -> std::io::Result<()> {
             // A device or a pipe cannot be truncated.
-            if self.file.metadata()?.is_file() {
-                self.file.set_len(0)?;
+            if file.metadata()?.is_file() {
+                file.set_len(0)?;
             }
-            self.file.write_all(bytes)
+            let mut to = BufWriter::new(file);
+            write(&mut to)?;
+            to.flush()
         };
-        write().map_err(|error| cannot_write(self.path, &error))
+        write().map_err(|error| cannot_write(path, &error))
     }
 }
 

@@ -4,6 +4,7 @@ mod running;
 mod watcher;
 
 use crate::record_session::Launch;
+use crate::report::recording;
 use anyhow::{Context as _, Result};
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -11,7 +12,12 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::Duration;
+use waitword_profile::export::Recording;
+use waitword_profile::profile::USUAL_LISTED;
+use waitword_profile::symbols::Files;
+use waitword_profile::text::summary;
 
 /// The arguments of `waitword profile`.
 #[derive(Debug, clap::Args)]
@@ -24,7 +30,7 @@ Examples:
   waitword profile --watch 5 -- ./server
       Says so on stderr if threads wait for each other once one has waited for 5 seconds.
   waitword profile --pid 4711 --seconds 10
-      Looks at a program that runs already, from outside.
+      Records a program that runs already on the drop-in; looks at others from outside.
 
 The recording contains addresses, thread names and file names, and no memory contents. Waits
 for mutexes, rwlocks, condition variables, semaphores and barriers are recorded, of the program and
@@ -41,14 +47,17 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86400))]
     watch: Option<u64>,
-    /// Look at this process, and start none
-    #[arg(long, value_name = "N", conflicts_with_all = ["command", "watch", "output"])]
+    /// Record this process, and start none. If it does not run on waitword, look at it from outside
+    #[arg(long, value_name = "N", conflicts_with_all = ["command", "watch"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pid: Option<u32>,
     /// With --pid: for how long
     #[arg(long, value_name = "SECONDS", requires = "pid", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=86400))]
     seconds: u64,
+    /// With --pid: also record a process with a system call filter of its own, which may kill it
+    #[arg(long, requires = "pid")]
+    force: bool,
     /// The program and its arguments
     #[arg(
         trailing_var_arg = true,
@@ -61,7 +70,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> ExitCode {
     let profiled = match args.pid {
-        Some(pid) => running::profile_pid(pid, Duration::from_secs(args.seconds)),
+        Some(pid) => running::profile_pid(pid, args),
         None => profile(args),
     };
     match profiled {
@@ -79,8 +88,7 @@ fn profile(args: &Args) -> Result<ExitCode> {
     let temporary = tempfile::tempdir()?;
     let directory = match &args.output {
         Some(directory) => {
-            let shown = || format!("--output {}", directory.display());
-            DirBuilder::new().mode(0o700).create(directory).with_context(shown)?;
+            make_output(directory)?;
             directory
         }
         None => temporary.path(),
@@ -92,7 +100,7 @@ fn profile(args: &Args) -> Result<ExitCode> {
     let status = watcher::status(&mut command, directory, limit).with_context(|| launch.name())?;
     show(directory)?;
     if args.output.is_some() {
-        eprintln!("The recording is in {}.", directory.display());
+        say_where(directory);
     }
     Ok(match (status.code(), status.signal()) {
         (Some(code), _) => ExitCode::from(code as u8),
@@ -103,8 +111,19 @@ fn profile(args: &Args) -> Result<ExitCode> {
     })
 }
 
+fn make_output(directory: &Path) -> Result<()> {
+    let shown = || format!("--output {}", directory.display());
+    DirBuilder::new().mode(0o700).create(directory).with_context(shown)
+}
+
+fn say_where(directory: &Path) {
+    eprintln!("The recording is in {}.", directory.display());
+}
+
 fn show(directory: &Path) -> Result<()> {
-    let processes = waitword_profile::read::read(directory)?;
-    eprint!("{}", waitword_profile::text::summary(&processes));
+    let profiles = recording::profiles(directory, USUAL_LISTED)?;
+    let files = Rc::new(Files::default());
+    eprint!("{}", summary(&mut Recording::new(&profiles, &files)));
+    recording::complain(&files);
     Ok(())
 }

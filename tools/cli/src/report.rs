@@ -1,5 +1,7 @@
 //! `waitword report`: shows a report that was stored as JSON, or a recording.
 
+pub(crate) mod recording;
+
 use crate::bench::tables;
 use crate::out_file::OutFile;
 use std::path::{Path, PathBuf};
@@ -7,7 +9,6 @@ use std::process::ExitCode;
 use waitword_bench::any::AnyReport;
 use waitword_bench::compare::compare;
 use waitword_bench::report::Report;
-use waitword_profile::export::{folded::folded, json::json, pprof::pprof};
 
 /// The arguments of `waitword report`.
 #[derive(Debug, clap::Args)]
@@ -16,31 +17,30 @@ use waitword_profile::export::{folded::folded, json::json, pprof::pprof};
 Examples:
   waitword report results.json --html page.html
       The report of `waitword bench --json` as a page.
+  waitword report recording --html page.html
+      The recording of `waitword profile -o recording`: what lost the most time, and why.
+  waitword report recording --text --json waits.json
+      The places that lost the most time; all sites and locks for scripts.
   waitword report recording --pprof waits.pb.gz && go tool pprof -top waits.pb.gz
-      The recording of `waitword profile -o recording`, in the format of Go's mutex profiles.")]
+      In the format of Go's mutex profiles.
+  waitword report recording --flamegraph locks.svg
+      Where threads waited for locks: an SVG for a browser. With --idle: where they waited for work.
+  waitword report recording --folded waits.folded
+      One line for each stack, for other flame graph tools.
+  waitword report recording --trace waits.pftrace
+      Open it at https://ui.perfetto.dev: threads, waits, and who ended them.
+  waitword report recording --symbols debug --text
+      On another machine: `debug` has the programs or their files with debug information.")]
 pub(crate) struct Args {
     /// A report that `waitword bench --json` or `waitword bench any --json` wrote, or the directory
     /// of a recording (`waitword profile -o`)
     #[arg(value_name = "JSON|DIR")]
     report: PathBuf,
 
-    /// Of a recording: print the places that lost the most time
-    #[arg(long, group = "what")]
-    text: bool,
+    #[command(flatten)]
+    recording: recording::Wanted,
 
-    /// Of a recording: write a compressed profile for `go tool pprof`
-    #[arg(long, value_name = "FILE", group = "what")]
-    pprof: Option<PathBuf>,
-
-    /// Of a recording: write folded stacks, with microseconds, for flame graphs
-    #[arg(long, value_name = "FILE", group = "what")]
-    folded: Option<PathBuf>,
-
-    /// Of a recording: write all sites as JSON
-    #[arg(long, value_name = "FILE", group = "what")]
-    json: Option<PathBuf>,
-
-    /// Write the report as an HTML page
+    /// Write the report or the recording as an HTML page
     #[arg(long, value_name = "FILE", group = "what")]
     html: Option<PathBuf>,
 
@@ -74,35 +74,21 @@ fn random_loads(file: &Path) -> Result<Option<AnyReport>, String> {
     }
 }
 
-/// Shows a recording.
-fn show_recording(args: &Args) -> Result<(), String> {
-    if args.html.is_some() || args.markdown.is_some() || args.compare.is_some() {
-        return Err("a recording can be shown by --text, --pprof, --folded and --json".to_owned());
-    }
-    let processes = waitword_profile::read::read(&args.report);
-    let processes = processes.map_err(|error| format!("{error:#}"))?;
-    if args.text {
-        print!("{}", waitword_profile::text::summary(&processes));
-    }
-    if let Some(file) = &args.pprof {
-        let bytes = pprof(&processes).map_err(|error| error.to_string())?;
-        OutFile::open(file)?.write_bytes(&bytes)?;
-    }
-    if let Some(file) = &args.folded {
-        OutFile::open(file)?.write(&folded(&processes))?;
-    }
-    if let Some(file) = &args.json {
-        OutFile::open(file)?.write(&(json(&processes).to_string() + "\n"))?;
-    }
-    Ok(())
-}
-
 fn show(args: &Args) -> Result<(), String> {
     if args.report.is_dir() {
-        return show_recording(args);
+        if args.markdown.is_some() || args.compare.is_some() {
+            return Err(
+                "--markdown and --compare are for a report of `waitword bench`; a recording \
+                        can be shown by --text, --html, --flamegraph, --trace, --pprof, --folded \
+                        and --json"
+                    .to_owned(),
+            );
+        }
+        return recording::show(&args.report, &args.recording, &args.html)
+            .map_err(|error| format!("{error:#}"));
     }
-    if args.text || args.pprof.is_some() || args.folded.is_some() || args.json.is_some() {
-        return Err("--text, --pprof, --folded and --json show a recording's directory".to_owned());
+    if let Some(option) = args.recording.first() {
+        return Err(format!("{option} is for the directory of a recording"));
     }
     if let Some(report) = random_loads(&args.report)? {
         return match (&args.html, &args.markdown, &args.compare) {

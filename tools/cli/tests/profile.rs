@@ -173,18 +173,24 @@ fn a_recording_that_cannot_begin_is_reported_and_the_program_runs() {
 #[test]
 fn a_recording_is_exported_with_the_same_numbers() {
     let place = tempfile::tempdir().unwrap();
-    let program = build(place.path(), &[]);
-    let [directory, pprof, folded, json] =
-        ["recording", "waits.pb.gz", "waits.folded", "waits.json"].map(|name| {
-            let path = place.path().join(name);
-            path.to_str().unwrap().to_owned()
-        });
+    let program = build(place.path(), &["-Wl,--build-id=0x0123456789abcdef"]);
+    let names = ["recording", "pb.gz", "folded", "json", "html", "svg", "work.svg", "pftrace"];
+    let [directory, pprof, folded, json, html, svg, work, trace] = names.map(|name| {
+        let path = place.path().join(name);
+        path.to_str().unwrap().to_owned()
+    });
     profile(&["-o", &directory], &program, &[]);
     let report = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
         output(command.arg("report").arg(&directory).args(arguments))
     };
-    let shown = report(&["--text", "--pprof", &pprof, "--folded", &folded, "--json", &json]);
+    let shown = report(
+        &[
+            &["--text", "--pprof", &pprof, "--folded", &folded, "--json", &json][..],
+            &["--html", &html, "--flamegraph", &svg, "--trace", &trace],
+        ]
+        .concat(),
+    );
     let text = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.status.success() && text.contains("wants_the_mutex"), "{text}");
     let json: serde_json::Value =
@@ -206,13 +212,55 @@ fn a_recording_is_exported_with_the_same_numbers() {
     assert!(microseconds.abs_diff(mutex["ns"].as_u64().unwrap() / 1000) < 100, "{folded}");
     // Compressed: gzip's magic number. Its contents: the unit tests of the exporter.
     assert_eq!(std::fs::read(pprof).unwrap()[..2], [0x1f, 0x8b]);
+    let module = json["processes"][0]["modules"].as_array().unwrap();
+    let own = module.iter().find(|it| it["file"] == program.to_str().unwrap()).unwrap();
+    assert_eq!((&own["build_id"], &own["has_file"]), (&"0123456789abcdef".into(), &true.into()));
+    // What they contain: the unit tests of each format, and `tools/profile/tests/page.rs`.
+    assert!(report(&["--flamegraph", &work, "--idle"]).status.success());
+    let [html, svg, work] = [html, svg, work].map(|file| std::fs::read_to_string(file).unwrap());
+    assert!(html.contains("wants_the_mutex") && html.contains("lost waiting for locks"));
+    assert!(svg.contains("wants_the_mutex") && svg.contains("[Mutex]") && !svg.contains("Barrier"));
+    assert!(work.contains("[Barrier]") && !work.contains("Mutex"));
+    let trace = std::fs::read(trace).unwrap();
+    assert!(trace.windows(15).any(|bytes| bytes == b"wants_the_mutex"));
     // What does not go together, and what is no recording.
-    let refused = report(&["--html", "page.html"]);
-    assert_eq!(refused.status.code(), Some(2));
+    for (refused, why) in [
+        (&["--markdown", "page.md"][..], "bench"),
+        (&["--text", "--idle"], "--idle goes with"),
+        (&["--html", "/no/such/page.html"], "/no/such/page.html"),
+        (&["--text", "--symbols", "/no/such"], "--symbols /no/such"),
+    ] {
+        let refused = report(refused);
+        let stderr = String::from_utf8_lossy(&refused.stderr);
+        assert!(refused.status.code() == Some(2) && stderr.contains(why), "{stderr}");
+    }
     std::fs::write(format!("{directory}/0.0.rings"), "garbage").unwrap();
     let refused = report(&["--text"]);
     let stderr = String::from_utf8_lossy(&refused.stderr);
     assert!(refused.status.code() == Some(2) && stderr.contains("not a recording"), "{stderr}");
+}
+
+/// A program that was built again after its recording: the names are not taken from the new one.
+#[test]
+fn names_are_only_from_the_file_that_was_recorded() {
+    let place = tempfile::tempdir().unwrap();
+    let program = build(place.path(), &["-Wl,--build-id=0x01"]);
+    let directory = place.path().join("recording");
+    profile(&["-o", directory.to_str().unwrap()], &program, &[]);
+    let elsewhere = place.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::rename(&program, elsewhere.join("program")).unwrap();
+    build(place.path(), &["-Wl,--build-id=0x02"]);
+    let report = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_waitword"));
+        let output = output(command.arg("report").arg(&directory).arg("--text").args(arguments));
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned())
+    };
+    let [text, said] = report(&[]);
+    assert!(text.contains("program+0x") && !text.contains("wants_the_mutex"), "{text}");
+    assert_eq!(said.matches("is not the one recorded, with build ID 01").count(), 1, "{said}");
+    let [text, said] = report(&["--symbols", elsewhere.to_str().unwrap()]);
+    assert!(text.contains("wants_the_mutex") && !said.contains("program"), "{text}{said}");
 }
 
 #[test]

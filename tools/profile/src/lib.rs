@@ -1,14 +1,20 @@
 //! Reads what `waitword-record` has recorded, and says where threads waited and for which thread.
 
+pub mod attach;
+pub mod calls;
 pub mod explain;
 pub mod export;
 pub mod live;
+pub mod locks;
+pub mod longest;
+pub mod profile;
 pub mod read;
 pub mod remote;
 pub mod sampled;
 pub mod sites;
 pub mod symbols;
 pub mod text;
+pub mod top;
 pub mod wait_for;
 pub mod watch;
 

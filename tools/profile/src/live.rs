@@ -21,16 +21,17 @@ mod rings;
 pub mod source;
 mod taken;
 
-use crate::export::pprof::{Part, pprof_of};
+use crate::export::pprof::pprof_of;
 use crate::sites::{Key, Site};
-use crate::symbols::{Frame, Symbols};
-use crate::text::BETWEEN;
+use crate::symbols::{Files, Frame, Symbols};
+use crate::text::is_between;
 use anyhow::Result;
 use follower::{Follower, Polled};
 use rates::Rates;
 use rustix::time::{ClockId, clock_gettime};
 use source::Source;
 use std::collections::HashMap;
+use std::rc::Rc;
 use waitword_record::format::{Hold, Wait};
 
 pub use process::{Followed, Thread, Waiting};
@@ -58,14 +59,15 @@ pub fn now() -> u64 {
 pub struct Live {
     follower: Follower,
     rates: Rates,
-    symbols: HashMap<ProcessId, Known>,
+    files: Rc<Files>,
+    known: HashMap<ProcessId, Known>,
 }
 
-/// The symbols of a process, and the state of its mappings that they are for.
-#[derive(Debug)]
+/// The functions of addresses, and the state of the process's mappings that they are for.
+#[derive(Debug, Default)]
 struct Known {
     version: u64,
-    symbols: Symbols<'static>,
+    frames: HashMap<u64, Vec<Frame>>,
 }
 
 impl Live {
@@ -77,7 +79,8 @@ impl Live {
         Ok(Self {
             follower: Follower::open(source)?,
             rates: Rates::new(now()),
-            symbols: HashMap::new(),
+            files: Rc::default(),
+            known: HashMap::new(),
         })
     }
 
@@ -100,7 +103,7 @@ impl Live {
         })?;
         for id in &polled.forgotten {
             self.rates.forget(*id);
-            self.symbols.remove(id);
+            self.known.remove(id);
         }
         self.rates.end_slot(now(), self.follower.processes());
         Ok(polled)
@@ -132,11 +135,17 @@ impl Live {
         let Some(process) = self.follower.process(id) else {
             return Vec::new();
         };
-        let symbols = symbols(&mut self.symbols, process);
+        let known = self.known.entry(id).or_default();
+        if known.version != process.maps_version {
+            *known = Known { version: process.maps_version, frames: HashMap::new() };
+        }
+        let mut symbols = Symbols::with(&process.recorded, self.files.clone());
         let addresses = process.recorded.stacks.get(&stack).map_or(&[][..], Vec::as_slice);
-        let all: Vec<Frame> =
-            addresses.iter().flat_map(|&address| symbols.frames(address).to_vec()).collect();
-        let is_between = |frame: &Frame| BETWEEN.iter().any(|it| frame.module.starts_with(it));
+        let mut all: Vec<Frame> = Vec::new();
+        for &address in addresses {
+            let find = || symbols.frames(address).to_vec();
+            all.extend_from_slice(known.frames.entry(address).or_insert_with(find));
+        }
         let own = all.iter().position(|frame| !is_between(frame)).unwrap_or(0);
         // The C library's part of a thread's beginning is on all stacks.
         let end = all.iter().rposition(|frame| !is_between(frame)).map_or(all.len(), |at| at + 1);
@@ -148,49 +157,22 @@ impl Live {
     ///
     /// # Errors
     /// The compression fails.
-    pub fn pprof(&mut self, nanoseconds: Option<u64>) -> Result<Vec<u8>> {
+    pub fn pprof(&self, nanoseconds: Option<u64>) -> Result<Vec<u8>> {
         let mut sites: HashMap<ProcessId, HashMap<Key, Site>> = HashMap::new();
         for (key, sums) in self.rates.sites(nanoseconds) {
             let site = sites.entry(key.process).or_default().entry(key.site()).or_default();
             sums.add_to(site);
         }
         let mut parts = Vec::new();
-        // Each process's symbols are lent to its part, so they leave the map meanwhile.
-        for (id, sites) in sites {
-            if let Some(process) = self.follower.process(id) {
-                symbols(&mut self.symbols, process);
-                if let Some(known) = self.symbols.remove(&id) {
-                    parts.push((id, &process.recorded, known, sites.into_iter().collect()));
-                }
+        for process in self.follower.processes() {
+            if let Some(sites) = sites.remove(&process.id) {
+                let symbols = Symbols::with(&process.recorded, self.files.clone());
+                parts.push((&process.recorded, symbols, sites.into_iter().collect::<Vec<_>>()));
             }
         }
-        parts.sort_by_key(|(id, ..)| *id);
-        let lent = parts.iter_mut().map(|(_, process, known, sites)| Part {
-            process,
-            symbols: &mut known.symbols,
-            sites: core::mem::take(sites),
-        });
-        let profile = pprof_of(lent);
-        for (id, _, known, _) in parts {
-            self.symbols.insert(id, known);
-        }
-        Ok(profile?)
+        let parts = parts.iter_mut().map(|(process, symbols, sites)| (*process, symbols, &**sites));
+        Ok(pprof_of(parts)?)
     }
-}
-
-fn symbols<'a>(
-    all: &'a mut HashMap<ProcessId, Known>,
-    process: &Followed,
-) -> &'a mut Symbols<'static> {
-    let known = all.entry(process.id).or_insert_with(|| {
-        let symbols = Symbols::of_maps(&[], None);
-        Known { version: 0, symbols }
-    });
-    if known.version != process.maps_version {
-        known.version = process.maps_version;
-        known.symbols.set_maps(process.recorded.maps.clone());
-    }
-    &mut known.symbols
 }
 
 /// A text from a recording or a program's file, safe for a terminal: control characters (which may

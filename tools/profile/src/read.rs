@@ -4,33 +4,56 @@
 //! be anything else: a user names it. What cannot be read is an error that names the file and the
 //! place, or is counted as lost. Nothing in a file is believed that would make this allocate more
 //! than the file is long.
+//!
+//! [`scan`] passes each wait to a [`Fold`] and keeps none, so its memory does not grow with the
+//! number of waits. [`read`] keeps them all: for tests, and for recordings known to be small.
+
+mod blocks;
+mod cells;
+mod maps;
+mod rings;
+
+pub use maps::Mapping;
+use maps::Mappings;
+#[cfg(test)]
+pub(crate) use maps::mappings;
+pub(crate) use maps::{any_mapping, build_id, mapping};
 
 use anyhow::{Context as _, Result, bail};
-use core::mem::offset_of;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use waitword_record::format::{
-    Block, CELLS, Causes, Cell, Header, Hold, MAGIC, PAGE, RING_BYTES, Ring, VERSION, Wait,
-    cells_of_stack, stack_frames, stack_head,
-};
+use waitword_record::format::{Causes, Hold, Wait};
+
+/// More names of threads, or stacks, are not kept. (A recorder numbers 65,536 stacks at most; a
+/// damaged file could contain more.)
+const MOST_NAMES: usize = 1 << 18;
+const MOST_STACKS: usize = 1 << 16;
+/// How many return addresses all stacks together have, and how many different ones: each has a name
+/// in every format.
+const MOST_FRAMES: usize = 1 << 20;
+const MOST_ADDRESSES: usize = 1 << 16;
+/// No more of a process's maps is read, in bytes.
+const MOST_MAPS: u64 = 64 << 20;
 
 /// What one process has recorded.
 #[derive(Debug, Default)]
 pub struct Process {
     /// Its ID.
     pub pid: u32,
-    /// When the recording began, in nanoseconds since 1970.
-    pub began_realtime: u64,
-    /// The same moment in nanoseconds of the clock of the waits.
+    /// When the recording began, in nanoseconds of the clock that the waits use.
     pub began: u64,
+    /// The same moment in nanoseconds since 1970.
+    pub began_realtime: u64,
     /// Shorter waits are not in it, in nanoseconds.
     pub threshold: u64,
-    /// Where the holders' causes come from.
+    /// Where the holders' causes come from; `None`: they are not known.
     pub causes: Option<Causes>,
-    /// The waits, with the number of the thread that waited.
+    /// The waits, with the number of the thread that waited. Only [`read`] fills this in.
     pub waits: Vec<(u32, Wait)>,
     /// The times for which locks were kept while other threads waited, with the holder's number.
+    /// Only [`read`] fills this in.
     pub holds: Vec<(u32, Hold)>,
     /// The return addresses of each stack, the innermost first.
     pub stacks: HashMap<u32, Vec<u64>>,
@@ -43,153 +66,193 @@ pub struct Process {
     pub lost: u64,
 }
 
-/// A part of a file that the process had mapped to execute.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapping {
-    /// The first address.
-    pub start: u64,
-    /// The address after the last.
-    pub end: u64,
-    /// Where in the file the mapping begins.
-    pub offset: u64,
-    /// The file.
-    pub file: PathBuf,
+/// A process that is being read.
+#[derive(Debug, Default)]
+struct Reading {
+    process: Process,
+    /// How many return addresses its stacks have, and which.
+    frames: usize,
+    addresses: HashSet<u64>,
 }
 
-/// All processes of a recording, in the order in which they began.
+/// Something that waits are added to, one after the other. Those of a thread are in the order in
+/// which they ended, except that the last ones of each thread come first.
+pub trait Fold {
+    /// Adds a wait of the thread with this number.
+    fn add(&mut self, thread: u32, wait: &Wait);
+
+    /// Adds the time for which the thread with this number kept a lock that others waited for.
+    fn add_hold(&mut self, _thread: u32, _hold: &Hold) {}
+}
+
+impl Fold for Vec<(u32, Wait)> {
+    fn add(&mut self, thread: u32, wait: &Wait) {
+        self.push((thread, *wait));
+    }
+}
+
+/// All that is in a recording.
+#[derive(Default)]
+struct Everything {
+    waits: Vec<(u32, Wait)>,
+    holds: Vec<(u32, Hold)>,
+}
+
+impl Fold for Everything {
+    fn add(&mut self, thread: u32, wait: &Wait) {
+        self.waits.push((thread, *wait));
+    }
+
+    fn add_hold(&mut self, thread: u32, hold: &Hold) {
+        self.holds.push((thread, *hold));
+    }
+}
+
+impl<A: Fold, B: Fold> Fold for (A, B) {
+    fn add(&mut self, thread: u32, wait: &Wait) {
+        self.0.add(thread, wait);
+        self.1.add(thread, wait);
+    }
+
+    fn add_hold(&mut self, thread: u32, hold: &Hold) {
+        self.0.add_hold(thread, hold);
+        self.1.add_hold(thread, hold);
+    }
+}
+
+/// All processes of a recording, in the order in which they began, with their waits and holds.
 ///
 /// # Errors
 /// The directory or a file in it cannot be read, or is no recording.
 pub fn read(directory: &Path) -> Result<Vec<Process>> {
-    let shown = || directory.display().to_string();
+    let processes = scan(directory, |_| Everything::default())?;
+    let all = |(process, Everything { waits, holds })| Process { waits, holds, ..process };
+    Ok(processes.into_iter().map(all).collect())
+}
+
+/// All processes of a recording, in the order in which they began, each with the fold of its waits.
+/// `begin` makes a fold for a process, of which only the numbers are known by then.
+///
+/// # Errors
+/// The directory or a file in it cannot be read, or is no recording.
+pub fn scan<F: Fold>(
+    directory: &Path,
+    begin: impl FnMut(&Process) -> F,
+) -> Result<Vec<(Process, F)>> {
+    scan_with(directory, begin, &mut |_| {})
+}
+
+/// As [`scan`]. Calls `progress` now and then with a number of bytes that have been read: together
+/// as many as [`size`] says.
+///
+/// # Errors
+/// The directory or a file in it cannot be read, or is no recording.
+pub fn scan_with<F: Fold>(
+    directory: &Path,
+    mut begin: impl FnMut(&Process) -> F,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Vec<(Process, F)>> {
     let mut processes = Vec::new();
-    for entry in fs::read_dir(directory).with_context(shown)? {
-        let path = entry.with_context(shown)?.path();
-        if path.extension().is_some_and(|ending| ending == "rings") {
-            processes.push(process(&path).with_context(|| path.display().to_string())?);
-        }
+    for path in rings_of(directory)? {
+        let read = process(&path, &mut begin, progress);
+        processes.push(read.with_context(|| path.display().to_string())?);
     }
     if processes.is_empty() {
         bail!("{}: no recording (a file that ends in .rings)", directory.display());
     }
-    processes.sort_by_key(|process| (process.began_realtime, process.pid));
+    processes.sort_by_key(|(process, _)| (process.began_realtime, process.pid));
     Ok(processes)
 }
 
-fn process(rings: &Path) -> Result<Process> {
-    let bytes = fs::read(rings)?;
-    let mut process = header(&bytes)?;
-    for ring in bytes[PAGE..].chunks_exact(RING_BYTES) {
-        process.add_ring(ring);
+/// The length of the files with waits, in bytes.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn size(directory: &Path) -> Result<u64> {
+    let files = rings_of(directory)?.into_iter().flat_map(|rings| [records_of(&rings), rings]);
+    Ok(files.filter_map(|file| fs::metadata(file).ok()).map(|found| found.len()).sum())
+}
+
+fn rings_of(directory: &Path) -> Result<Vec<PathBuf>> {
+    let shown = || directory.display().to_string();
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).with_context(shown)? {
+        let path = entry.with_context(shown)?.path();
+        if path.extension().is_some_and(|ending| ending == "rings") {
+            found.push(path);
+        }
     }
-    let records = rings.with_extension("records");
+    Ok(found)
+}
+
+fn records_of(rings: &Path) -> PathBuf {
+    rings.with_extension("records")
+}
+
+fn process<F: Fold>(
+    path: &Path,
+    begin: &mut impl FnMut(&Process) -> F,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(Process, F)> {
+    let mut file = fs::File::open(path)?;
+    let process = rings::header(&mut file)?;
+    let mut fold = begin(&process);
+    let mut reading = Reading { process, ..Reading::default() };
+    // First the rings: what a thread appends to the records afterwards is in its ring by then.
+    let flushed = rings::read(&mut file, &mut reading, &mut fold, progress)?;
+    let records = records_of(path);
     if records.exists() {
-        let bytes = fs::read(&records).with_context(|| records.display().to_string())?;
-        process.add_blocks(&bytes);
+        let shown = || records.display().to_string();
+        let file = fs::File::open(&records).with_context(shown)?;
+        blocks::read(file, &flushed, &mut reading, &mut fold, progress).with_context(shown)?;
     }
-    let maps = rings.with_extension("maps");
-    if let Ok(bytes) = fs::read(&maps) {
-        process.maps = mappings(&String::from_utf8_lossy(&bytes));
+    if let Ok(file) = fs::File::open(path.with_extension("maps")) {
+        let mut all = Mappings::default();
+        let mut lines = BufReader::new(file.take(MOST_MAPS));
+        let mut line = Vec::new();
+        while lines.read_until(b'\n', &mut line)? > 0 {
+            all.add(String::from_utf8_lossy(&line).trim_end_matches('\n'));
+            line.clear();
+        }
+        reading.process.maps = all.finish();
     }
-    Ok(process)
+    Ok((reading.process, fold))
 }
 
-fn header(bytes: &[u8]) -> Result<Process> {
-    if bytes.len() < PAGE || bytes[..8] != MAGIC {
-        bail!("not a recording");
-    }
-    let version = half(bytes, 8);
-    if version != VERSION {
-        bail!(
-            "recorded by another version of waitword (format {version}; this one reads {VERSION})"
-        );
-    }
-    Ok(Process {
-        pid: half(bytes, 12),
-        began: number(bytes, 16),
-        began_realtime: number(bytes, 24),
-        threshold: number(bytes, 32),
-        causes: match half(bytes, offset_of!(Header, causes)) {
-            causes if causes == Causes::Switches as u32 => Some(Causes::Switches),
-            causes if causes == Causes::Sums as u32 => Some(Causes::Sums),
-            _ => None,
-        },
-        lost: number(bytes, 40).saturating_add(number(bytes, 48)).saturating_add(number(bytes, 56)),
-        ..Process::default()
-    })
-}
-
-impl Process {
-    /// The cells that are in a ring only.
-    fn add_ring(&mut self, ring: &[u8]) {
-        let (thread, written, flushed) = (half(ring, 0), number(ring, 8), number(ring, 16));
-        let count = written.wrapping_sub(flushed);
-        if count > CELLS as u64 {
-            // Garbage.
-            self.lost += 1;
-            return;
-        }
-        self.name(thread, &ring[24..40]);
-        let cells = &ring[size_of::<Ring>()..];
-        let all: Vec<Cell> = (flushed..flushed.wrapping_add(count))
-            .map(|n| cell(&cells[(n % CELLS as u64) as usize * size_of::<Cell>()..]))
-            .collect();
-        self.add_cells(thread, &all);
-    }
-
-    fn add_blocks(&mut self, mut bytes: &[u8]) {
-        while let Some((head, rest)) = bytes.split_at_checked(size_of::<Block>()) {
-            if head[..8] != MAGIC {
-                self.lost += (bytes.len() / size_of::<Cell>()) as u64;
-                return;
-            }
-            let (thread, count) = (half(head, 8), half(head, 12) as usize);
-            let there = rest.len() / size_of::<Cell>();
-            self.name(thread, &head[16..32]);
-            let (cells, next) = rest.split_at(count.min(there) * size_of::<Cell>());
-            self.lost += count.saturating_sub(there) as u64;
-            let cells: Vec<Cell> = cells.chunks_exact(size_of::<Cell>()).map(cell).collect();
-            self.add_cells(thread, &cells);
-            bytes = next;
-        }
-    }
-
-    fn add_cells(&mut self, thread: u32, mut cells: &[Cell]) {
-        while let Some((&first, rest)) = cells.split_first() {
-            if let Some(wait) = Wait::of_cell(first) {
-                self.waits.push((thread, wait));
-                cells = rest;
-                continue;
-            }
-            if let Some(hold) = Hold::of_cell(first) {
-                self.holds.push((thread, hold));
-                cells = rest;
-                continue;
-            }
-            let stack = stack_head(first);
-            let len = stack.map_or(1, |(_, frames)| cells_of_stack(frames));
-            let Some((these, rest)) = cells.split_at_checked(len) else {
-                self.lost += cells.len() as u64;
-                return;
-            };
-            match stack {
-                Some((number, _)) => _ = self.stacks.insert(number, stack_frames(these).collect()),
-                None => self.lost += 1,
-            }
-            cells = rest;
-        }
+impl Reading {
+    /// Counts cells, or what may have been some, as lost.
+    fn lose(&mut self, cells: usize) {
+        self.process.lost = self.process.lost.saturating_add(cells as u64);
     }
 
     fn name(&mut self, thread: u32, name: &[u8]) {
+        let threads = &mut self.process.threads;
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-        if thread != 0 {
-            self.threads.insert(thread, String::from_utf8_lossy(name).into_owned());
+        let is_kept = threads.len() < MOST_NAMES || threads.contains_key(&thread);
+        if thread != 0 && is_kept {
+            let name = String::from_utf8_lossy(name);
+            let known = threads.entry(thread).or_default();
+            if *known != name {
+                *known = name.into_owned();
+            }
         }
     }
-}
 
-fn cell(bytes: &[u8]) -> Cell {
-    Cell(core::array::from_fn(|n| number(bytes, 8 * n)))
+    fn stack(&mut self, number: u32, frames: Vec<u64>) {
+        let stacks = &mut self.process.stacks;
+        let is_one_more = !stacks.contains_key(&number);
+        if is_one_more && stacks.len() >= MOST_STACKS
+            || self.frames + frames.len() > MOST_FRAMES
+            || self.addresses.len() + frames.len() > MOST_ADDRESSES
+        {
+            self.lose(1);
+            return;
+        }
+        self.addresses.extend(&frames);
+        self.frames += frames.len();
+        let before = stacks.insert(number, frames);
+        self.frames -= before.map_or(0, |before| before.len());
+    }
 }
 
 fn number(bytes: &[u8], at: usize) -> u64 {
@@ -204,85 +267,5 @@ fn half(bytes: &[u8], at: usize) -> u32 {
         .map_or(0, |bytes| u32::from_ne_bytes(bytes.try_into().unwrap_or_default()))
 }
 
-/// The executable mappings in copies of `/proc/PID/maps`. Of two for the same addresses, the later
-/// one counts.
-pub(crate) fn mappings(text: &str) -> Vec<Mapping> {
-    let mut all: Vec<Mapping> = Vec::new();
-    for mapping in text.lines().filter_map(mapping) {
-        if all.last() != Some(&mapping) && !all.contains(&mapping) {
-            all.retain(|other| other.end <= mapping.start || mapping.end <= other.start);
-            all.push(mapping);
-        }
-    }
-    all.sort_by_key(|mapping| mapping.start);
-    all
-}
-
-fn mapping(line: &str) -> Option<Mapping> {
-    any_mapping(line).filter(|(_, is_executable)| *is_executable).map(|(mapping, _)| mapping)
-}
-
-/// A line of `/proc/PID/maps`, and whether it is a mapping to execute.
-pub(crate) fn any_mapping(line: &str) -> Option<(Mapping, bool)> {
-    let mut fields = line.splitn(6, ' ');
-    let (start, end) = fields.next()?.split_once('-')?;
-    let is_executable = fields.next()?.contains('x');
-    let hex = |digits| u64::from_str_radix(digits, 16).ok();
-    let offset = hex(fields.next()?)?;
-    let name = fields.nth(2)?.trim_start();
-    let file = PathBuf::from(name.strip_suffix(" (deleted)").unwrap_or(name));
-    let mapping = Mapping { start: hex(start)?, end: hex(end)?, offset, file };
-    (mapping.start < mapping.end).then_some((mapping, is_executable))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_later_mapping_takes_the_place_of_an_earlier_one() {
-        let text = "# at 1 ns\n\
-                    1000-3000 r-xp 00000000 fd:00 1   /a\n\
-                    5000-6000 rw-p 00000000 fd:00 1   /a\n\
-                    # at 2 ns\n\
-                    1000-3000 r-xp 00000000 fd:00 1   /a\n\
-                    2000-4000 r-xp 00001000 fd:00 2   /b c (deleted)\n\
-                    garbage\n";
-        let b = Mapping { start: 0x2000, end: 0x4000, offset: 0x1000, file: "/b c".into() };
-        assert_eq!(mappings(text), [b]);
-    }
-
-    /// Whatever a file contains, reading it ends, with an error or with what was understood.
-    #[test]
-    fn a_damaged_recording_is_read_as_far_as_it_goes() {
-        let place = tempfile::tempdir().unwrap();
-        let rings = place.path().join("1.2.rings");
-        assert!(read(place.path()).unwrap_err().to_string().contains("no recording"));
-        fs::write(&rings, b"short").unwrap();
-        assert!(format!("{:#}", read(place.path()).unwrap_err()).contains("not a recording"));
-        let mut bytes = vec![0; PAGE + RING_BYTES];
-        bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8] = 99;
-        fs::write(&rings, &bytes).unwrap();
-        assert!(format!("{:#}", read(place.path()).unwrap_err()).contains("another version"));
-        bytes[8] = VERSION as u8;
-        let mut random = 1_u64;
-        for round in 0..200 {
-            for byte in &mut bytes[PAGE..] {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                *byte = (random >> 32) as u8 & if round % 2 == 0 { 0xff } else { 0x03 };
-            }
-            if round % 3 == 0 {
-                // A plausible count.
-                bytes[PAGE + 8..PAGE + 24].fill(0);
-                bytes[PAGE + 8] = 200;
-            }
-            fs::write(&rings, &bytes[..PAGE + RING_BYTES - round]).unwrap();
-            fs::write(place.path().join("1.2.records"), &bytes[PAGE + 13 * round..]).unwrap();
-            fs::write(place.path().join("1.2.maps"), &bytes[PAGE..PAGE + 999]).unwrap();
-            read(place.path()).unwrap();
-        }
-    }
-}
+pub(crate) mod tests;

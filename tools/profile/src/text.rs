@@ -1,7 +1,9 @@
 //! The summary in the terminal: the places where threads lost the most time waiting for locks.
 
+use crate::calls;
+use crate::export::Recording;
 use crate::read::Process;
-use crate::sites::{Key, Site, sites};
+use crate::sites::Site;
 use crate::symbols::{Frame, Symbols};
 use std::fmt::Write as _;
 use waitword_record::format::Causes;
@@ -11,35 +13,42 @@ const SHOWN: usize = 10;
 /// How many places are shown at which threads wait for something that is no lock.
 const SHOWN_OF_WORK: usize = 3;
 /// The drop-in, and the libraries that only pass a wait on.
-pub(crate) const BETWEEN: [&str; 3] = ["libwaitword_pthread", "libc.so", "libstdc++"];
+const BETWEEN: [&str; 3] = ["libwaitword_pthread", "libc.so", "libstdc++"];
+/// Where the sources of standard libraries are, which are compiled into the program: the system's
+/// headers, and Rust's, as built and as installed.
+const BETWEEN_FILES: [&str; 3] = ["/usr/include/", "/rustc/", "/lib/rustlib/src/"];
+/// What their functions are called, where there is no line.
+const BETWEEN_NAMES: [&str; 5] = ["std::", "core::", "alloc::", "__gnu_cxx::", "__gthread_"];
 
 /// What a reader wants to know first: where, how long, and because of whom.
-pub fn summary(processes: &[Process]) -> String {
+pub fn summary(recording: &mut Recording<'_>) -> String {
     let mut text = String::new();
-    let (mut lost_in_all, mut known) = (0, 0);
-    let with_waits: Vec<&Process> = processes.iter().filter(|it| !it.waits.is_empty()).collect();
-    if with_waits.is_empty() {
-        let threshold = processes.iter().map(|process| process.threshold).max().unwrap_or(0);
-        let _ = writeln!(text, "No thread waited for longer than {}.", time(threshold));
+    let (mut lost_in_all, mut known) = (0_u64, 0_u64);
+    let all = &mut recording.processes;
+    if all.iter().all(|(profile, _)| profile.sites.is_empty()) {
+        let threshold = all.iter().map(|(profile, _)| profile.process.threshold).max();
+        let _ =
+            writeln!(text, "No thread waited for longer than {}.", time(threshold.unwrap_or(0)));
     }
-    for process in with_waits {
-        let all = sites(process);
+    for (profile, symbols) in all.iter_mut().filter(|(profile, _)| !profile.sites.is_empty()) {
         let (locks, idle): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|(key, _)| key.object.is_lock());
-        let total = |sites: &[(Key, Site)]| sites.iter().map(|(_, site)| site.nanoseconds).sum();
-        let (lost, idled): (u64, u64) = (total(&locks), total(&idle));
-        lost_in_all += lost;
-        known += locks.iter().map(|(_, it)| it.running + it.preempted + it.asleep).sum::<u64>();
+            profile.sites.iter().partition(|(key, _)| key.object.is_lock());
+        let (lost, idled) = profile.totals();
+        lost_in_all = lost_in_all.saturating_add(lost);
+        for (_, site) in &locks {
+            for part in [site.running, site.preempted, site.asleep] {
+                known = known.saturating_add(part);
+            }
+        }
         let _ = writeln!(
             text,
             "process {}: {} lost waiting for locks, {} waiting for work",
-            process.pid,
+            profile.process.pid,
             time(lost),
             time(idled),
         );
-        let mut symbols = Symbols::of(process);
         for (key, site) in locks.iter().take(SHOWN) {
-            let waiter = place(process, &mut symbols, key.stack);
+            let waiter = place(&profile.process, symbols, key.stack);
             let share = 100.0 * site.nanoseconds as f64 / lost.max(1) as f64;
             let _ = writeln!(
                 text,
@@ -50,12 +59,12 @@ pub fn summary(processes: &[Process]) -> String {
                 time(site.longest),
             );
             if key.holder_stack != 0 {
-                let holder = place(process, &mut symbols, key.holder_stack);
+                let holder = place(&profile.process, symbols, key.holder_stack);
                 let _ = writeln!(text, "                   kept by {holder}{}", cause(site));
             }
         }
         for (key, site) in idle.iter().take(SHOWN_OF_WORK) {
-            let waiter = place(process, &mut symbols, key.stack);
+            let waiter = place(&profile.process, symbols, key.stack);
             let _ = writeln!(
                 text,
                 "        {:>9}  {} for {:?}, for work or an event: {waiter}",
@@ -64,15 +73,16 @@ pub fn summary(processes: &[Process]) -> String {
                 key.object,
             );
         }
-        if process.lost > 0 {
-            let was = if process.lost == 1 { "was" } else { "were" };
-            let _ = writeln!(text, "{} {was} lost.", count(process.lost, "record"));
+        let lost = profile.process.lost;
+        if lost > 0 {
+            let was = if lost == 1 { "was" } else { "were" };
+            let _ = writeln!(text, "{} {was} lost.", count(lost, "record"));
         }
     }
     if lost_in_all > 0 && known == 0 {
         text += "What the holders did meanwhile is not known: the kernel does not let this user\n\
                  see context switches (perf_event_paranoid above 2, or a container).\n";
-    } else if processes.iter().any(|it| it.causes == Some(Causes::Sums)) {
+    } else if all.iter().any(|(it, _)| it.process.causes == Some(Causes::Sums)) {
         text += "What the holders did is an estimate from /proc: the kernel does not let this\n\
                  user see context switches (perf_event_paranoid above 2, or a container).\n";
     }
@@ -87,36 +97,67 @@ fn cause(site: &Site) -> String {
         (percent(site.running), "running"),
         (percent(site.preempted), "runnable without a CPU"),
     ];
+    let call = site.calls.first().and_then(|(call, _)| calls::name(call));
     let said: Vec<String> = parts
         .iter()
         .filter(|(percent, _)| *percent >= 1.0)
-        .map(|(percent, what)| format!("{percent:.0} % {what}"))
+        .map(|(percent, what)| match &call {
+            Some(call) if *what == "asleep" => format!("{percent:.0} % asleep in {call}"),
+            _ => format!("{percent:.0} % {what}"),
+        })
         .collect();
     if said.is_empty() { String::new() } else { format!(", {}", said.join(", ")) }
 }
 
 /// The innermost functions of the program itself, with the line of the first one.
 pub(crate) fn place(process: &Process, symbols: &mut Symbols<'_>, stack: u32) -> String {
-    place_of(process.stacks.get(&stack).map_or(&[][..], Vec::as_slice), symbols)
+    place_as(addresses_of(process, stack), symbols, shown, name)
 }
 
 /// The same, of a stack's return addresses.
 pub(crate) fn place_of(addresses: &[u64], symbols: &mut Symbols<'_>) -> String {
+    place_as(addresses, symbols, shown, name)
+}
+
+/// The return addresses of a stack; none if it is unknown.
+pub(crate) fn addresses_of(process: &Process, stack: u32) -> &[u64] {
+    process.stacks.get(&stack).map_or(&[], Vec::as_slice)
+}
+
+/// The same, with the first function and its callers shown in other ways.
+pub(crate) fn place_as(
+    addresses: &[u64],
+    symbols: &mut Symbols<'_>,
+    first_shown: impl Fn(&Frame) -> String,
+    caller_shown: impl Fn(&Frame) -> String,
+) -> String {
     /// How many functions are named.
     const NAMED: usize = 3;
     let all: Vec<Frame> =
         addresses.iter().flat_map(|&address| symbols.frames(address).to_vec()).collect();
-    let is_between = |frame: &Frame| BETWEEN.iter().any(|name| frame.module.starts_with(name));
     let own = all.iter().position(|frame| !is_between(frame)).unwrap_or(0);
     let Some(first) = all.get(own) else {
         return "an unknown place".to_owned();
     };
-    let mut text = shown(first);
+    let mut text = first_shown(first);
     for frame in all[own + 1..].iter().take_while(|frame| !is_between(frame)).take(NAMED - 1) {
         text += " < ";
-        text += &frame.function;
+        text += &caller_shown(frame);
     }
     text
+}
+
+/// Whether this function is a standard library's, or of a library that only passes a wait on.
+pub(crate) fn is_between(frame: &Frame) -> bool {
+    BETWEEN.iter().any(|name| frame.module.starts_with(name))
+        || match &frame.line {
+            Some((file, _)) => BETWEEN_FILES.iter().any(|directory| file.contains(directory)),
+            None => BETWEEN_NAMES.iter().any(|name| frame.function.starts_with(name)),
+        }
+}
+
+fn name(frame: &Frame) -> String {
+    escaped(&frame.function)
 }
 
 /// A number of things, in words.
@@ -168,10 +209,15 @@ pub(crate) fn time(nanoseconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::Profile;
+
+    fn summary_of(process: Process) -> String {
+        summary(&mut Recording::new(&[Profile::of(process)], &std::rc::Rc::default()))
+    }
 
     #[test]
     fn the_costliest_place_comes_first_with_its_holder_and_the_cause() {
-        let text = summary(&[crate::sites::tests::process()]);
+        let text = summary_of(crate::sites::tests::process());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[0], "process 0: 0.60 µs lost waiting for locks, 5.00 µs waiting for work",
@@ -185,16 +231,36 @@ mod tests {
     }
 
     #[test]
+    fn functions_of_standard_libraries_are_between() {
+        let frame = |function: &str, file: Option<&str>| Frame {
+            function: function.to_owned(),
+            line: file.map(|file| (file.to_owned(), 7)),
+            module: "program".to_owned(),
+        };
+        for between in [
+            frame("__gthread_mutex_lock", Some("/usr/include/c++/12/bits/gthr-default.h")),
+            frame("lock<i32>", Some("/rustc/1234abcd/library/std/src/sync/poison/mutex.rs")),
+            frame("std::mutex::lock()", None),
+            Frame { module: "libc.so.6".to_owned(), ..frame("start_thread", Some("create.c")) },
+        ] {
+            assert!(is_between(&between), "{between:?}");
+        }
+        for own in [frame("take", Some("/home/me/queue.cc")), frame("stdio_lock", None)] {
+            assert!(!is_between(&own), "{own:?}");
+        }
+    }
+
+    #[test]
     fn without_waits_and_without_causes_it_says_so() {
         let mut process = crate::sites::tests::process();
         for (_, wait) in &mut process.waits {
             (wait.running, wait.asleep) = (0, 0);
         }
-        assert!(summary(&[process]).contains("perf_event_paranoid"));
+        assert!(summary_of(process).contains("perf_event_paranoid"));
         let sums = || Process { causes: Some(Causes::Sums), ..crate::sites::tests::process() };
-        assert!(summary(&[sums()]).contains("an estimate from /proc"));
-        assert!(!summary(&[crate::sites::tests::process()]).contains("estimate"));
+        assert!(summary_of(sums()).contains("an estimate from /proc"));
+        assert!(!summary_of(crate::sites::tests::process()).contains("estimate"));
         let empty = Process { threshold: 10_000, ..Process::default() };
-        assert_eq!(summary(&[empty]), "No thread waited for longer than 10.0 µs.\n");
+        assert_eq!(summary_of(empty), "No thread waited for longer than 10.0 µs.\n");
     }
 }

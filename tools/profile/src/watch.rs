@@ -1,15 +1,18 @@
-//! Watches the processes of a recording, and looks for a deadlock once a thread has waited for
-//! long.
+//! Watches the processes of a recording: notes in which system calls the holders of locks sleep
+//! (`holder_calls.rs`), and looks for a deadlock once a thread has waited for long.
 //!
 //! The recording says how long each thread has waited. Reading that is cheap, and takes nothing
 //! from the program. Only when a wait for a lock has become too long is the process looked at, and
 //! again as long as there is such a wait: what others wait for may change.
+
+mod holder_calls;
 
 use crate::now;
 use crate::remote::Remote;
 use crate::wait_for::{Finding, Recorded, Recording, examine, text::text};
 use core::time::Duration;
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use waitword_record::format::Object;
@@ -18,14 +21,23 @@ use waitword_record::format::Object;
 #[derive(Debug)]
 pub struct Watch {
     directory: PathBuf,
-    limit: Duration,
-    processes: HashMap<PathBuf, Watched>,
+    limit: Option<Duration>,
+    /// When processes were looked for.
+    searched: Option<Instant>,
+    /// By their rings files. `None`: it has ended.
+    processes: HashMap<PathBuf, Option<Watched>>,
 }
+
+/// The time between two looks for new processes. A process that ends sooner has no deadlock to
+/// find, and no sleeping holder that matters much.
+const BETWEEN_SEARCHES: Duration = Duration::from_millis(100);
 
 /// A process.
 #[derive(Debug)]
 struct Watched {
     recording: Recording,
+    /// Its rings file, to write to; `None` if calls cannot be noted.
+    rings: Option<File>,
     /// When it was looked at.
     looked: Option<Instant>,
     /// The waits that were too long then: the thread, and when it began to wait.
@@ -34,19 +46,27 @@ struct Watched {
 }
 
 impl Watch {
-    /// Watches for waits that last this long.
-    pub fn new(directory: &Path, limit: Duration) -> Self {
-        Self { directory: directory.to_owned(), limit, processes: HashMap::new() }
+    /// Watches the processes that record into this directory. With a limit, looks for a deadlock
+    /// when a wait lasts that long.
+    pub fn new(directory: &Path, limit: Option<Duration>) -> Self {
+        let directory = directory.to_owned();
+        Self { directory, limit, searched: None, processes: HashMap::new() }
     }
 
     /// Looks once. Returns what to tell the user: each finding once.
     pub fn look(&mut self) -> Vec<String> {
-        self.find_processes();
+        if self.searched.is_none_or(|searched| searched.elapsed() >= BETWEEN_SEARCHES) {
+            self.find_processes();
+            self.searched = Some(Instant::now());
+        }
         let limit = self.limit;
-        self.processes.values_mut().flat_map(|process| process.look(limit)).collect()
+        self.processes.values_mut().flatten().flat_map(|process| process.look(limit)).collect()
     }
 
     fn find_processes(&mut self) {
+        for process in self.processes.values_mut() {
+            process.take_if(|process| Remote::open(process.recording.pid()).is_err());
+        }
         for entry in std::fs::read_dir(&self.directory).into_iter().flatten().flatten() {
             let path = entry.path();
             let is_known = self.processes.contains_key(&path);
@@ -54,18 +74,40 @@ impl Watch {
                 continue;
             }
             // An error: the process has only just made the file. It is tried again.
-            if let Ok(recording) = Recording::open(&path) {
-                let (overdue, said) = (HashSet::new(), HashSet::new());
-                self.processes.insert(path, Watched { recording, looked: None, overdue, said });
+            let Ok(recording) = Recording::open(&path) else {
+                continue;
+            };
+            match Remote::open(recording.pid()) {
+                Ok(remote) if is_of(&recording, &remote) => {
+                    self.processes.insert(path, Some(Watched::new(recording)));
+                }
+                // It has not mapped the file yet.
+                Ok(_) => {}
+                Err(_) => {
+                    self.processes.insert(path, None);
+                }
             }
         }
     }
 }
 
 impl Watched {
-    fn look(&mut self, limit: Duration) -> Vec<String> {
+    fn new(recording: Recording) -> Self {
+        let rings = File::options().write(true).open(recording.path()).ok();
+        let (overdue, said) = (HashSet::new(), HashSet::new());
+        Self { recording, rings, looked: None, overdue, said }
+    }
+
+    fn look(&mut self, limit: Option<Duration>) -> Vec<String> {
         let threads = self.recording.threads().unwrap_or_default();
-        let overdue = overdue(&threads, now().saturating_sub(limit.as_nanos() as u64));
+        if let Some(rings) = &self.rings {
+            holder_calls::note(self.recording.pid(), &threads, rings);
+        }
+        limit.map_or_else(Vec::new, |limit| self.look_for_deadlock(&threads, limit))
+    }
+
+    fn look_for_deadlock(&mut self, threads: &[Recorded], limit: Duration) -> Vec<String> {
+        let overdue = overdue(threads, now().saturating_sub(limit.as_nanos() as u64));
         let is_due = !overdue.is_subset(&self.overdue)
             || self.looked.is_none_or(|looked| looked.elapsed() >= limit);
         if overdue.is_empty() || !is_due {
@@ -82,11 +124,6 @@ impl Watched {
         let Ok(remote) = Remote::open(self.recording.pid()) else {
             return Vec::new();
         };
-        // Another process may have its number by now.
-        let name = self.recording.path().file_name();
-        if !remote.files().any(|file| file.file_name() == name) {
-            return Vec::new();
-        }
         let mut symbols = remote.symbols();
         let Ok(mut report) = examine(&remote, Some(&self.recording), &mut symbols) else {
             return Vec::new();
@@ -97,6 +134,12 @@ impl Watched {
         }
         vec![format!("process {}: {}", remote.pid(), text(&report, &mut symbols, false))]
     }
+}
+
+/// Whether a recording is this process's. Another one may have its number by now, or has it outside
+/// of the PID namespace that recorded.
+fn is_of(recording: &Recording, remote: &Remote) -> bool {
+    remote.files().any(|file| file.file_name() == recording.path().file_name())
 }
 
 /// The waits for locks and for ends of threads that began before this time.
@@ -125,6 +168,7 @@ mod tests {
     #[test]
     fn only_long_waits_for_what_a_thread_may_withhold_are_overdue() {
         let thread = |thread, object, since| Recorded {
+            ring: 0,
             thread,
             waiting: Some(Waiting { object, address: 0x40, since, has_deadline: false }),
             held: Vec::new(),
@@ -143,16 +187,25 @@ mod tests {
     #[test]
     fn files_of_ended_processes_and_others_say_nothing() {
         let place = tempfile::tempdir().unwrap();
-        let mut watch = Watch::new(place.path(), Duration::ZERO);
+        let mut watch = Watch::new(place.path(), Some(Duration::ZERO));
         assert_eq!(watch.look(), Vec::<String>::new());
         let waiting =
             Waiting { object: Object::Mutex, address: 0x40, since: 1, has_deadline: false };
-        // The test's own process does not have the file mapped.
         let bytes = rings(&[(1, Some(waiting), &[0x40])]);
-        std::fs::write(place.path().join("1.2.rings"), bytes).unwrap();
+        // The test's own process does not have the file mapped.
+        std::fs::write(place.path().join("1.2.rings"), &bytes).unwrap();
         std::fs::write(place.path().join("3.4.rings"), "garbage").unwrap();
         std::fs::write(place.path().join("1.2.maps"), "garbage").unwrap();
+        watch.find_processes();
+        assert!(watch.processes.is_empty());
+        // There is no such process.
+        let mut bytes = bytes;
+        let pid = core::mem::offset_of!(waitword_record::format::Header, pid);
+        bytes[pid..pid + 4].copy_from_slice(&i32::MAX.to_ne_bytes());
+        std::fs::write(place.path().join("5.6.rings"), bytes).unwrap();
+        watch.find_processes();
         assert_eq!(watch.look(), Vec::<String>::new());
-        assert_eq!(watch.processes.len(), 1);
+        let known: Vec<_> = watch.processes.values().map(Option::is_some).collect();
+        assert_eq!(known, [false]);
     }
 }

@@ -58,23 +58,24 @@ fn every_record_is_found_once_while_threads_come_and_go() {
     recorder::start(PROCESS, place.path().as_os_str().as_encoded_bytes(), 0).unwrap();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (is_over, found, live) = (&is_over, &mut found, &mut live);
+        let is_over = &is_over;
         scope.spawn(move || {
-            // Acquire: what was recorded before is found by the last poll, outside.
-            while !is_over.load(Ordering::Acquire) {
-                poll(live, found);
+            // Rings pass from threads that have ended to new ones.
+            for round in 0..6 {
+                std::thread::scope(|scope| {
+                    for thread in 0..4 {
+                        let number = 1 + round * 4 + thread;
+                        let waits = if thread == 0 { 9 } else { 4000 };
+                        scope.spawn(move || record(number, 0..waits));
+                    }
+                });
             }
+            is_over.store(true, Ordering::Release);
         });
-        // Rings pass from threads that have ended to new ones.
-        for round in 0..6 {
-            std::thread::scope(|scope| {
-                for thread in 0..4 {
-                    let number = 1 + round * 4 + thread;
-                    scope.spawn(move || record(number, 0..if thread == 0 { 9 } else { 4000 }));
-                }
-            });
+        // Acquire: what was recorded before is found by the last poll, outside.
+        while !is_over.load(Ordering::Acquire) {
+            poll(&mut live, &mut found);
         }
-        is_over.store(true, Ordering::Release);
     });
     poll(&mut live, &mut found);
     let processes = read::read(place.path()).unwrap();

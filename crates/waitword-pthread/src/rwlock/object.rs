@@ -55,7 +55,8 @@ const _: () = assert!(core::mem::offset_of!(RwLock, kind) == 48);
 const UNDECIDED: u32 = 0;
 /// A value that glibc never writes there.
 const OURS: u32 = u32::from_be_bytes(*b"wwRW");
-/// Ours, in a process that counts locks (`mode.rs`): its fast paths defer to the slow ones.
+/// Ours, in a process that counts locks (`mode.rs`): its fast paths defer to the slow ones. A lock
+/// becomes that when a thread waits for it there, and `OURS` when one uses it elsewhere.
 const COUNTED: u32 = u32::from_be_bytes(*b"wwRC");
 
 /// The value of `whose` for our locks.
@@ -122,6 +123,10 @@ impl RwLock {
         let whose = self.whose.load(Relaxed);
         // Not only counted ones: another thread may have decided since the caller's check.
         if whose == COUNTED || whose == OURS {
+            if whose == COUNTED && !mode::is_watched() {
+                // A recording has ended. (Relaxed: both are ours.)
+                self.whose.store(OURS, Relaxed);
+            }
             return Served::Ours(&self.raw);
         }
         let is_new = whose == UNDECIDED && self.shared.load(Relaxed) == 0;
@@ -141,6 +146,14 @@ impl RwLock {
         }
         self.whose.store(whose_if_ours(), Release);
         Served::Ours(&self.raw)
+    }
+
+    /// In a process that counts locks, from now on this one is counted, which may be older.
+    pub(super) fn count(&self) {
+        // Relaxed: both are ours.
+        if self.whose.load(Relaxed) == OURS {
+            self.whose.store(COUNTED, Relaxed);
+        }
     }
 
     /// Whether the caller holds it for writing.

@@ -4,7 +4,7 @@ use core::ffi::CStr;
 
 const MAPS: &CStr = c"/proc/self/maps";
 /// A line has at most this many bytes before the name, and the name at most `PATH_MAX`.
-const LONGEST_LINE: usize = 4096 + 128;
+pub(super) const LONGEST_LINE: usize = 4096 + 128;
 
 /// A mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,17 +132,24 @@ pub(crate) fn copy_to(file: i32) -> bool {
         if got == 0 {
             return true;
         }
-        let mut left = &buffer[..got];
-        while !left.is_empty() {
-            // SAFETY: the bytes may be read.
-            let put = unsafe { libc::write(file, left.as_ptr().cast(), left.len()) };
-            match usize::try_from(put) {
-                Ok(put @ 1..) => left = &left[put..],
-                _ => return false,
-            }
+        if !write(file, &buffer[..got]) {
+            return false;
         }
     }
     false
+}
+
+/// Writes all of these bytes to an open file. Returns whether that was possible.
+pub(super) fn write(file: i32, mut left: &[u8]) -> bool {
+    while !left.is_empty() {
+        // SAFETY: the bytes may be read.
+        let put = unsafe { libc::write(file, left.as_ptr().cast(), left.len()) };
+        match usize::try_from(put) {
+            Ok(put @ 1..) => left = &left[put..],
+            _ => return false,
+        }
+    }
+    true
 }
 
 #[cfg(test)]

@@ -25,5 +25,5 @@ mod rules;
 mod walk;
 
 pub(crate) use maps::copy_to;
-pub(crate) use rules::{forget, has_new_modules};
+pub(crate) use rules::{forget, has_new_modules, write_build_ids};
 pub(crate) use walk::{Bounds, walk};

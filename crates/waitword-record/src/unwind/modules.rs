@@ -10,6 +10,10 @@ use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian};
 
 /// The greatest number of modules that are known.
 const MOST: usize = 512;
+/// More notes of a segment are not looked at.
+const MOST_NOTES: usize = 64;
+/// A longer build ID, in bytes, is none. Usual are 20.
+pub(super) const LONGEST_ID: usize = 64;
 
 /// A part of the code, and where it is described.
 #[derive(Clone, Copy)]
@@ -22,6 +26,8 @@ pub(super) struct Module {
     header: (u64, &'static [u8]),
     /// From `.eh_frame` to the end of its segment.
     frames: (u64, &'static [u8]),
+    /// The GNU build ID; empty if there is none.
+    build_id: &'static [u8],
 }
 
 impl Module {
@@ -31,6 +37,12 @@ impl Module {
 
     pub(super) fn bias(&self) -> u64 {
         self.bias
+    }
+
+    /// The GNU build ID of the file that is mapped here, if it has one.
+    fn build_id_at(&self, mapping: &Mapping<'_>) -> Option<&'static [u8]> {
+        let is_it = (self.start, self.end) == (mapping.start, mapping.end);
+        (is_it && !self.build_id.is_empty()).then_some(self.build_id)
     }
 
     /// The tables, for addresses in the file.
@@ -71,6 +83,19 @@ impl Modules {
             });
             if found { self.known(address) } else { None }
         })
+    }
+
+    /// Calls `each` with the build ID of each module that is still mapped, and its file's name.
+    pub(super) fn build_ids(&self, buffer: &mut Buffer, mut each: impl FnMut(&[u8], &[u8])) {
+        buffer.find(|mapping| {
+            // The newest first, as in `known`.
+            let mut known = self.all[..self.len].iter().rev().flatten();
+            let module = known.find(|module| module.contains(mapping.start));
+            if let Some(build_id) = module.and_then(|module| module.build_id_at(&mapping)) {
+                each(build_id, mapping.name);
+            }
+            false
+        });
     }
 
     fn known(&self, address: u64) -> Option<Module> {
@@ -123,7 +148,9 @@ fn describe(mapping: &Mapping<'_>, file: &'static [u8]) -> Option<Module> {
     })?;
     let from = address - around.address;
     let frames = elf.bytes(around.offset + from, around.file_size - from)?;
-    Some(Module { start: mapping.start, end: mapping.end, bias, header, frames: (address, frames) })
+    let frames = (address, frames);
+    let build_id = elf.build_id().unwrap_or_default();
+    Some(Module { start: mapping.start, end: mapping.end, bias, header, frames, build_id })
 }
 
 /// The whole file of a mapping, if it is still the same file.
@@ -168,6 +195,7 @@ struct Segment {
     offset: u64,
     address: u64,
     file_size: u64,
+    align: u64,
 }
 
 impl Elf {
@@ -201,7 +229,115 @@ impl Elf {
                 offset,
                 address,
                 file_size,
+                align: self.number::<8>(at.checked_add(48)?)?,
             })
         }))
+    }
+
+    /// The GNU build ID: a note of this name and type, of 1 to [`LONGEST_ID`] bytes.
+    fn build_id(&self) -> Option<&'static [u8]> {
+        let notes = self.segments()?.filter(|segment| segment.kind == libc::PT_NOTE);
+        notes.filter_map(|segment| self.build_id_in(segment)).next()
+    }
+
+    fn build_id_in(&self, segment: Segment) -> Option<&'static [u8]> {
+        const BUILD_ID: u64 = 3;
+        const NAME: &[u8] = b"GNU\0";
+        // Names and contents end at multiples of this.
+        let align = if segment.align == 8 { 8 } else { 4 };
+        let end = segment.offset.checked_add(segment.file_size)?;
+        let mut at = segment.offset;
+        for _ in 0..MOST_NOTES {
+            if at >= end {
+                break;
+            }
+            let (name_len, len) = (self.number::<4>(at)?, self.number::<4>(at + 4)?);
+            let kind = self.number::<4>(at + 8)?;
+            let name_at = at + 12;
+            let contents = name_at.checked_add(name_len)?.checked_next_multiple_of(align)?;
+            if kind == BUILD_ID && self.bytes(name_at, name_len) == Some(NAME) {
+                let id = self.bytes(contents, len)?;
+                return (1..=LONGEST_ID).contains(&id.len()).then_some(id);
+            }
+            at = contents.checked_add(len)?.checked_next_multiple_of(align)?;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEN: usize = 400;
+
+    /// An ELF file with one segment of notes, from byte 120 to its end.
+    fn elf(align: u64, notes: &[u8]) -> Vec<u8> {
+        let mut file = vec![0; LEN];
+        file[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        let mut put = |at: usize, bytes: &[u8]| file[at..at + bytes.len()].copy_from_slice(bytes);
+        put(32, &64_u64.to_le_bytes());
+        put(54, &56_u16.to_le_bytes());
+        put(56, &1_u16.to_le_bytes());
+        put(64, &libc::PT_NOTE.to_le_bytes());
+        put(64 + 8, &120_u64.to_le_bytes());
+        put(64 + 32, &(notes.len() as u64).to_le_bytes());
+        put(64 + 48, &align.to_le_bytes());
+        put(120, notes);
+        file
+    }
+
+    fn note(name: &[u8], kind: u32, contents: &[u8], align: usize) -> Vec<u8> {
+        let mut note = Vec::new();
+        for number in [name.len() as u32, contents.len() as u32, kind] {
+            note.extend(number.to_le_bytes());
+        }
+        for part in [name, contents] {
+            note.extend(part);
+            note.resize(note.len().next_multiple_of(align), 0);
+        }
+        note
+    }
+
+    /// The files of tests are never freed, like mapped ones.
+    fn build_id(file: Vec<u8>) -> Option<&'static [u8]> {
+        Elf(file.leak()).build_id()
+    }
+
+    #[test]
+    fn the_build_id_is_found_behind_other_notes() {
+        for align in [4, 8] {
+            let first = note(b"GNU\0", 5, &[9; 13], align);
+            let id = note(b"GNU\0", 3, &[1, 2, 3, 4, 5], align);
+            let notes = [first, note(b"Xen\0", 3, &[7; 4], align), id].concat();
+            assert_eq!(build_id(elf(align as u64, &notes)), Some(&[1, 2, 3, 4, 5][..]));
+        }
+        for contents in [0, LONGEST_ID + 1] {
+            assert_eq!(build_id(elf(4, &note(b"GNU\0", 3, &vec![7; contents], 4))), None);
+        }
+    }
+
+    /// Wherever a note is cut off, and whatever its numbers are, the search ends.
+    #[test]
+    fn odd_notes_have_no_build_id() {
+        let notes = note(b"GNU\0", 3, &[7; 20], 4);
+        for len in 0..notes.len() - 20 {
+            let file = elf(4, &notes);
+            let mut cut = file[..120 + len].to_vec();
+            assert_eq!(build_id(core::mem::take(&mut cut)), None, "{len}");
+        }
+        let mut random = 1_u64;
+        for _ in 0..2000 {
+            let mut notes = notes.clone();
+            for byte in &mut notes[..12] {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                *byte = (random >> 32) as u8 | if random & 1 == 0 { 0 } else { 0xf8 };
+            }
+            if let Some(id) = build_id(elf(random % 16, &notes)) {
+                assert!((1..=LONGEST_ID).contains(&id.len()));
+            }
+        }
     }
 }

@@ -4,8 +4,8 @@
 //! pointer or to `rbp`, and where the caller's `rbp` is saved. The return address is in front of
 //! the CFA on this processor.
 
-use super::maps::Buffer;
-use super::modules::{Modules, Reader};
+use super::maps::{Buffer, LONGEST_LINE, write};
+use super::modules::{LONGEST_ID, Modules, Reader};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use gimli::{
@@ -204,6 +204,29 @@ impl Tables {
 /// Whether a module was found since this was last asked.
 pub(crate) fn has_new_modules() -> bool {
     NEW_MODULES.load(Ordering::Relaxed) && NEW_MODULES.swap(false, Ordering::Relaxed)
+}
+
+/// Appends a line `# build-id HEX FILE` to an open file for each module that is known and has a
+/// build ID. Returns whether that was possible.
+pub(crate) fn write_build_ids(file: i32) -> bool {
+    const BEGIN: &[u8] = b"# build-id ";
+    let mut line = [0; BEGIN.len() + 2 * LONGEST_ID + 1 + LONGEST_LINE + 1];
+    line[..BEGIN.len()].copy_from_slice(BEGIN);
+    let mut is_written = true;
+    let done = Tables::with(|tables| {
+        tables.modules.build_ids(&mut tables.buffer, |build_id, name| {
+            let mut len = BEGIN.len();
+            let digits = build_id.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+            let digits = digits.map(|digit| b"0123456789abcdef"[usize::from(digit)]);
+            let text = digits.chain([b' ']).chain(name.iter().copied()).chain([b'\n']);
+            for (to, letter) in line[BEGIN.len()..].iter_mut().zip(text) {
+                *to = letter;
+                len += 1;
+            }
+            is_written &= write(file, &line[..len]);
+        });
+    });
+    done.is_some() && is_written
 }
 
 /// In a forked child: what another thread of the parent was doing does not count.

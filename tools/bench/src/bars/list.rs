@@ -65,6 +65,7 @@ impl Bar {
 }
 
 const ALL_WIDTHS: &[&str] = &["waitword 8", "waitword 16", "waitword 32", "waitword 64"];
+const RECORDER: &[&str] = &["waitword, waiter", "waitword, holder"];
 const BOTH: &[&str] = &["waitword 32", "waitword 64"];
 const NARROW: &[&str] = &["waitword 32"];
 const WIDE: &[&str] = &["waitword 64"];
@@ -235,4 +236,23 @@ pub(super) const BARS: &[Bar] = &[
 
     bar("whole programs: throughput, to plain", AtLeast, 0.98,
         ("programs", &[]), OURS, &["throughput"]),
+
+    bar("recording: db_bench fillrandom, throughput, to not recording",
+        ToMostOf(&["waitword"]), 0.97,
+        ("recording", &["db_bench"]), &["recording"], &["throughput"]),
+    bar("recording: sysbench threads, throughput, to not recording",
+        ToMostOf(&["waitword"]), 0.97,
+        ("recording", &["sysbench threads"]), &["recording"], &["throughput"]),
+    bar("recording: every operation waits, throughput, to not recording",
+        ToMostOf(&["waitword"]), 0.9,
+        ("recording", &["holders"]), &["recording"], &["throughput"]),
+    bar("recording: one mutex in 16 threads, throughput, to not recording",
+        ToMostOf(&["waitword"]), 0.9,
+        ("recording", &["sysbench mutex"]), &["recording"], &["throughput"]),
+    bar("a recorded wait without its stack, ns", Value, 200.0,
+        ("recording", &["wait, 0 frames"]), RECORDER, &["time"]),
+    bar("a recorded wait with 32 frames, ns", Value, 1000.0,
+        ("recording", &["wait, 32 frames"]), RECORDER, &["time"]),
+    bar("recording: memory, to 1 MiB and 64 KiB a thread", Ratio, 1.0,
+        ("recording", &["memory"]), &["waitword"], &[]),
 ];

@@ -28,6 +28,7 @@ pub fn workloads() -> &'static [Workload] {
         super::cond_perf::WORKLOAD,
         super::pp::WORKLOAD,
         super::programs::WORKLOAD,
+        super::recording::WORKLOAD,
     ]
 }
 

@@ -31,33 +31,35 @@ pub const WORKLOAD: Workload = Workload {
 };
 
 /// Plain, and on the drop-in.
-const NAMES: [&str; 2] = ["plain", "waitword"];
+const NAMES: &[&str] = &["plain", "waitword"];
 
 /// Debian packages of the selected programs that are not installed.
 pub fn missing_packages(settings: &Settings) -> Vec<&'static str> {
     programs::missing_packages(asked_for(settings))
 }
 
-fn asked_for(settings: &Settings) -> impl Iterator<Item = &'static Program> {
+pub(super) fn asked_for(settings: &Settings) -> impl Iterator<Item = &'static Program> {
     let programs = programs::programs().iter();
     programs.filter(|program| settings.wants_program(program.name))
 }
 
 fn cases(settings: &Settings) -> Vec<Case> {
     let size = if settings.full { Size::Long } else { Size::Short };
-    asked_for(settings).map(|program| case(program, size, drop_in)).collect()
+    asked_for(settings).map(|program| case(program, size, NAMES, befores)).collect()
 }
 
-/// The command that starts a program on the drop-in: this program itself.
-fn drop_in() -> Result<Vec<OsString>, Failure> {
+/// The words in front of a program: this program itself starts it on the drop-in.
+fn befores() -> Result<Vec<Vec<OsString>>, Failure> {
     let command = std::env::current_exe().map_err(Failure::new)?;
-    Ok(vec![command.into(), "run".into(), "--".into()])
+    Ok(vec![Vec::new(), vec![command.into(), "run".into(), "--".into()]])
 }
 
-fn case(
+/// A program, started by contenders of these names with these words in front of it.
+pub(super) fn case(
     program: &'static Program,
     size: Size,
-    drop_in: fn() -> Result<Vec<OsString>, Failure>,
+    names: &'static [&'static str],
+    befores: fn() -> Result<Vec<Vec<OsString>>, Failure>,
 ) -> Case {
     let metrics = [
         Metric::more("throughput", program.unit),
@@ -65,17 +67,16 @@ fn case(
         Metric::less("switches", "/op"),
         Metric::neither("output compared", "bytes"),
     ];
-    Case::new(program.name, &metrics, NAMES.len(), move |_| {
+    Case::new(program.name, &metrics, names.len(), move |_| {
         program.is_installed()?;
         let shared = Rc::new(RefCell::new(Shared { job: program.prepare(size)?, first: None }));
-        let befores = [Vec::new(), drop_in()?];
-        let contender = |(name, before): (&'static str, Vec<OsString>)| {
+        let contender = |(&name, before): (&&'static str, Vec<OsString>)| {
             let shared = shared.clone();
             Contender::named(name, move |context: &Context| {
                 shared.borrow_mut().measure(name, &before, context)
             })
         };
-        Ok(NAMES.into_iter().zip(befores).map(contender).collect())
+        Ok(names.iter().zip(befores()?).map(contender).collect())
     })
 }
 
@@ -172,12 +173,12 @@ mod tests {
             .iter()
             .find(|program| program.name.contains("Rust"))
             .expect("it is on the list");
-        let case = case(program, Size::Short, || Ok(vec!["env".into()]));
+        let case = case(program, Size::Short, NAMES, || Ok(vec![Vec::new(), vec!["env".into()]]));
         let (report, failure) = run_case(case, &context, &mut |_| ());
         assert_eq!(failure, None);
         let report = report.unwrap();
         for (variant, name) in report.variants.iter().zip(NAMES) {
-            assert_eq!(variant.name, name);
+            assert_eq!(variant.name, *name);
             assert!(
                 variant.metrics.iter().all(|metric| metric.summary.median > 0.0),
                 "{variant:?}"

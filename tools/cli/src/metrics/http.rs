@@ -31,13 +31,13 @@ const MOST_HEADERS: usize = 64;
 
 /// A GET request.
 #[derive(Debug)]
-pub(super) struct Request<'a> {
+pub(super) struct Request {
     /// The path, as it was sent.
-    pub(super) path: &'a str,
+    pub(super) path: String,
     /// What follows its question mark.
-    pub(super) query: &'a str,
+    pub(super) query: String,
     /// The header `Accept`.
-    pub(super) accept: Option<&'a str>,
+    pub(super) accept: Option<String>,
 }
 
 /// An answer.
@@ -88,7 +88,7 @@ impl Response {
 /// There is no thread.
 pub(super) fn serve(
     listener: TcpListener,
-    answer: impl Fn(&Request<'_>) -> Response + Send + Sync + 'static,
+    answer: impl Fn(Request) -> Response + Send + Sync + 'static,
 ) -> Result<()> {
     let answer = Arc::new(answer);
     let open = Arc::new(Open::default());
@@ -174,7 +174,7 @@ impl Drop for Connection {
 
 fn converse(
     stream: &TcpStream,
-    answer: &(dyn Fn(&Request<'_>) -> Response + Send + Sync),
+    answer: &(dyn Fn(Request) -> Response + Send + Sync),
 ) -> io::Result<()> {
     let deadline = Instant::now() + TO_READ;
     let mut bytes = Vec::new();
@@ -199,7 +199,7 @@ fn converse(
 }
 
 /// The answer, once the request is complete.
-fn respond(bytes: &[u8], answer: &dyn Fn(&Request<'_>) -> Response) -> Option<Response> {
+fn respond(bytes: &[u8], answer: &dyn Fn(Request) -> Response) -> Option<Response> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {
@@ -217,7 +217,8 @@ fn respond(bytes: &[u8], answer: &dyn Fn(&Request<'_>) -> Response) -> Option<Re
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let accept = request.headers.iter().find(|it| it.name.eq_ignore_ascii_case("accept"));
     let accept = accept.and_then(|header| core::str::from_utf8(header.value).ok());
-    Some(answer(&Request { path, query, accept }))
+    let (path, query, accept) = (path.to_owned(), query.to_owned(), accept.map(str::to_owned));
+    Some(answer(Request { path, query, accept }))
 }
 
 fn send(stream: &TcpStream, response: &Response) -> io::Result<()> {
@@ -282,7 +283,7 @@ mod tests {
     fn server() -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let answer = |request: &Request<'_>| {
+        let answer = |request: Request| {
             Response::text(format!("{} {} {:?}", request.path, request.query, request.accept))
         };
         serve(listener, answer).unwrap();

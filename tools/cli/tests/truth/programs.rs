@@ -7,14 +7,12 @@ use waitword_profile::explain::Kind::{
 /// What a recording does not contain yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lack {
-    /// The system call in which a holder slept: it is looked up by a process beside the program.
-    Calls,
     /// How often each thread took a lock without a wait.
     Acquisitions,
 }
 
 /// Take a line out, and its comparisons are made.
-pub(crate) const NOT_RECORDED: &[Lack] = &[Lack::Calls, Lack::Acquisitions];
+pub(crate) const NOT_RECORDED: &[Lack] = &[Lack::Acquisitions];
 
 /// Nothing is lacking, or this.
 pub(crate) type Needs = Option<Lack>;
@@ -48,7 +46,7 @@ pub(crate) const TRUTHS: [Truth; 16] = [
         source: "holder-sleeps.c",
         released_by: BY_HOLDER,
         must: &[(Asleep, None)],
-        says: &[("holder_of_lock", None), ("clock_nanosleep", Some(Lack::Calls))],
+        says: &[("holder_of_lock", None), ("clock_nanosleep", None)],
         ..NONE
     },
     Truth {
@@ -70,7 +68,7 @@ pub(crate) const TRUTHS: [Truth; 16] = [
         source: "holder-reads.c",
         released_by: BY_HOLDER,
         must: &[(Asleep, None)],
-        says: &[("holder_of_lock", None), ("in the system call read.", Some(Lack::Calls))],
+        says: &[("holder_of_lock", None), ("in the system call read.", None)],
         ..NONE
     },
     Truth {
@@ -113,7 +111,7 @@ pub(crate) const TRUTHS: [Truth; 16] = [
         source: "uncontended.c",
         released_by: BY_HOLDER,
         must: &[(Asleep, None)],
-        says: &[("1 lock", None), ("clock_nanosleep", Some(Lack::Calls))],
+        says: &[("1 lock", None), ("clock_nanosleep", None)],
         ..NONE
     },
     Truth {
@@ -131,7 +129,7 @@ pub(crate) const TRUTHS: [Truth; 16] = [
         source: "inlined.cpp",
         // `audit` unlocks by a tail call, so its own frame is gone by then.
         must: &[(Asleep, None)],
-        says: &[("truth::Ledger::take", None), ("clock_nanosleep", Some(Lack::Calls))],
+        says: &[("truth::Ledger::take", None), ("clock_nanosleep", None)],
         ..NONE
     },
     Truth {

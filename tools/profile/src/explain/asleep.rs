@@ -17,7 +17,7 @@ pub(super) struct Asleep(Bounded<(u32, u32), Site>);
 #[derive(Debug, Default)]
 struct Site {
     sums: Sums,
-    /// As they are recorded: the number plus one; 0 if it is unknown.
+    /// As they are recorded: the number plus one. Not every sleep is sampled.
     calls: Top<u16>,
 }
 
@@ -35,7 +35,9 @@ impl Detector for Asleep {
         let waiter = if wait.holder_stack == 0 { wait.stack } else { 0 };
         let site = self.0.of((wait.holder_stack, waiter));
         site.sums.add(thread, wait);
-        site.calls.add(wait.call, part(wait, wait.asleep));
+        if wait.call != 0 {
+            site.calls.add(wait.call, part(wait, wait.asleep));
+        }
     }
 
     fn findings(&self, run: &Run<'_>) -> Vec<Finding> {
@@ -49,7 +51,7 @@ impl Detector for Asleep {
 
 fn finding(site: &Site) -> Finding {
     let sums = &site.sums;
-    let number = site.calls.first().unwrap_or_default().checked_sub(1);
+    let number = site.calls.first().map(|call| call - 1);
     let name = number.and_then(|number| Sysno::new(number.into())).map(|call| call.name());
     let (waiter, holder) = sums.worst();
     let percent = 100.0 * sums.asleep as f64 / sums.lost.max(1) as f64;

@@ -4,7 +4,7 @@ use super::bytes::{half, number};
 use super::records::{Records, read_at};
 use super::rings::{Found, Rings};
 use super::{ProcessId, Record};
-use crate::read::{Mapping, Process, mappings};
+use crate::read::{Mapping, Process, build_id, mapping};
 use anyhow::{Result, bail};
 use core::mem::offset_of;
 use std::fs::File;
@@ -187,15 +187,27 @@ impl Followed {
             return Ok(());
         }
         self.maps_offset += end as u64;
-        for new in mappings(&String::from_utf8_lossy(&text[..end])) {
-            self.map(new);
+        for line in String::from_utf8_lossy(&text[..end]).lines() {
+            if let Some((id, file)) = build_id(line) {
+                self.build_id(&id, Path::new(file));
+            } else if let Some(new) = mapping(line) {
+                self.map(new);
+            }
         }
         Ok(())
     }
 
+    fn build_id(&mut self, id: &[u8], file: &Path) {
+        let without = |it: &&mut Mapping| it.build_id.is_empty() && it.file == file;
+        for mapping in self.recorded.maps.iter_mut().filter(without) {
+            mapping.build_id = id.to_vec();
+            self.maps_version += 1;
+        }
+    }
+
     fn map(&mut self, new: Mapping) {
         let all = &mut self.recorded.maps;
-        if all.contains(&new) || !is_plausible(&new) {
+        if all.iter().any(|it| it.is_same(&new)) || !is_plausible(&new) {
             return;
         }
         all.retain(|other| other.end <= new.start || new.end <= other.start);
@@ -330,7 +342,7 @@ mod tests {
     #[test]
     fn what_remains_of_a_line_is_no_mapping() {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let all = mappings(&maps);
+        let all: Vec<Mapping> = maps.lines().filter_map(mapping).collect();
         assert!(all.len() > 2 && all.iter().all(is_plausible), "{all:?}");
         let of_file = all.iter().find(|mapping| mapping.file.is_file()).unwrap();
         let cut = |start| Mapping { start, ..of_file.clone() };

@@ -21,7 +21,7 @@ mod stacks;
 mod threads;
 
 pub use stacks::Stack;
-pub use threads::{Call, Thread};
+pub use threads::{Call, Thread, call_of};
 
 use crate::read::{Mapping, any_mapping};
 use crate::symbols::Symbols;

@@ -14,6 +14,8 @@ use object::pod::from_bytes;
 
 /// Larger tables are not read.
 const MOST_BYTES: u64 = 64 << 20;
+/// Nor more than this of all modules: a process may map as many as it likes.
+const MOST_BYTES_IN_ALL: u64 = 512 << 20;
 /// More program headers than any linker writes.
 const MOST_HEADERS: u16 = 64;
 /// The encoding of the pointer to `.eh_frame` that linkers write: four bytes with a sign, relative
@@ -31,11 +33,12 @@ pub(super) struct Modules {
 impl Modules {
     pub(super) fn read(memory: &Memory, mappings: &[(Mapping, bool)]) -> Self {
         let mut unwinder = UnwinderX86_64::new();
+        let mut left = MOST_BYTES_IN_ALL;
         for (first, _) in mappings.iter().filter(|(mapping, _)| mapping.offset == 0) {
             let name = first.file.to_string_lossy();
             if !name.is_empty()
                 && (name.starts_with('/') || name == "[vdso]")
-                && let Some(module) = module(memory, first.start, &name)
+                && let Some(module) = module(memory, first.start, &name, &mut left)
             {
                 unwinder.add_module(module);
             }
@@ -46,8 +49,9 @@ impl Modules {
     }
 }
 
-/// The ELF file whose first page is mapped here, if it has code and a table.
-fn module(memory: &Memory, start: u64, name: &str) -> Option<Module<Vec<u8>>> {
+/// The ELF file whose first page is mapped here, if it has code and a table, of at most `left`
+/// bytes. Subtracts what it has read from `left`.
+fn module(memory: &Memory, start: u64, name: &str, left: &mut u64) -> Option<Module<Vec<u8>>> {
     let mut head = [0; size_of::<FileHeader64<LE>>()];
     if !memory.read(start, &mut head) || head[..4] != *b"\x7fELF" {
         return None;
@@ -71,8 +75,10 @@ fn module(memory: &Memory, start: u64, name: &str) -> Option<Module<Vec<u8>>> {
     }
     let index = of_kind(PT_GNU_EH_FRAME).next()?;
     let index = index.p_vaddr.get(LE)..index.p_vaddr.get(LE).checked_add(index.p_memsz.get(LE))?;
-    let read = |range: &core::ops::Range<u64>| {
-        let len = range.end.checked_sub(range.start).filter(|len| *len <= MOST_BYTES)?;
+    let mut read = |range: &core::ops::Range<u64>| {
+        let most = MOST_BYTES.min(*left);
+        let len = range.end.checked_sub(range.start).filter(|len| *len <= most)?;
+        *left -= len;
         let mut bytes = vec![0; len as usize];
         memory.read(bias.wrapping_add(range.start), &mut bytes).then_some(bytes)
     };

@@ -97,15 +97,20 @@ fn one(pid: u32, tid: u32) -> Option<Thread> {
     let switches = number("voluntary_ctxt_switches") + number("nonvoluntary_ctxt_switches");
     // After the count: if that is the same in the next look, the thread was in this call all the
     // time.
-    let call = fs::read_to_string(format!("{place}/syscall")).ok();
+    let call = call_of(pid, tid);
     Some(Thread {
         tid,
         own_tid: own_tid.unwrap_or(tid),
         name: value("Name").unwrap_or_default().to_owned(),
         state: value("State").and_then(|it| it.chars().next()).unwrap_or('?'),
         switches,
-        call: call.as_deref().and_then(parse).unwrap_or(Call::Running),
+        call: call.unwrap_or(Call::Running),
     })
+}
+
+/// What a thread is doing now. `None`: it runs, has ended, or the kernel does not say.
+pub fn call_of(pid: u32, tid: u32) -> Option<Call> {
+    parse(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/syscall")).ok()?)
 }
 
 /// A line of `/proc/TID/syscall`: `running`, or `-1 SP PC`, or `NUMBER ARGUMENTS SP PC`.

@@ -267,6 +267,7 @@ mod tests {
     #[test]
     fn readers_of_a_recording_are_none_if_one_writes() {
         let thread = |thread, held: &[(u64, bool)]| Recorded {
+            ring: 0,
             thread,
             waiting: None,
             held: held.to_vec(),

@@ -4,7 +4,7 @@ use crate::remote::Remote;
 use anyhow::{Context as _, Result, bail};
 use core::mem::offset_of;
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use waitword_record::format::{
     HELD_TO_READ, Header, MAGIC, MOST_HELD, MOST_THREADS, Object, PAGE, RING_BYTES, Ring, VERSION,
@@ -20,6 +20,8 @@ pub struct Recording {
 /// A thread that records, or did so until it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
+    /// The number of its ring.
+    pub ring: usize,
     /// Its ID, in its own PID namespace.
     pub thread: u32,
     /// What it waits for.
@@ -98,7 +100,12 @@ impl Recording {
     /// It cannot be read, or is none.
     pub fn open(path: &Path) -> Result<Self> {
         let shown = || path.display().to_string();
-        let file = File::open(path).with_context(shown)?;
+        // The process that is looked at may have chosen the path: a pipe must not block here.
+        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+        let file = file.with_context(shown)?;
+        if !file.metadata().with_context(shown)?.is_file() {
+            bail!("{}: not a file", path.display());
+        }
         let mut start = [0; 16];
         file.read_exact_at(&mut start, 0).with_context(shown)?;
         if start[..8] != MAGIC {
@@ -145,14 +152,14 @@ impl Recording {
                 // The file is cut off.
                 break;
             }
-            threads.extend(of_head(&head));
+            threads.extend(of_head(n, &head));
         }
         Ok(threads)
     }
 }
 
 /// From the head of a ring. `None` if the ring is free.
-fn of_head(head: &[u8; size_of::<Ring>()]) -> Option<Recorded> {
+fn of_head(ring: usize, head: &[u8; size_of::<Ring>()]) -> Option<Recorded> {
     let thread = half(head, offset_of!(Ring, thread));
     let address = number(head, offset_of!(Ring, waiting));
     let object = half(head, offset_of!(Ring, object)) as usize;
@@ -169,7 +176,7 @@ fn of_head(head: &[u8; size_of::<Ring>()]) -> Option<Recorded> {
         .filter(|address| *address != 0)
         .map(|address| (address & !HELD_TO_READ, address & HELD_TO_READ != 0))
         .collect();
-    (thread != 0).then_some(Recorded { thread, waiting, held, held_count })
+    (thread != 0).then_some(Recorded { ring, thread, waiting, held, held_count })
 }
 
 fn number(bytes: &[u8], at: usize) -> u64 {
@@ -232,14 +239,18 @@ pub(crate) mod tests {
         assert_eq!(recording.threads().unwrap(), []);
         fs::write(&path, "garbage that is long enough").unwrap();
         assert!(Recording::open(&path).unwrap_err().to_string().contains("not a recording"));
+        let pipe = place.path().join("3.4.rings");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        assert!(Recording::open(&pipe).unwrap_err().to_string().contains("not a file"));
     }
 
     #[test]
     fn a_damaged_ring_is_read_as_far_as_it_goes() {
         let mut head = [0xff; size_of::<Ring>()];
-        let found = of_head(&head).unwrap();
+        let found = of_head(0, &head).unwrap();
         assert_eq!((found.waiting, found.held.len()), (None, MOST_HELD));
         head.fill(0);
-        assert_eq!(of_head(&head), None);
+        assert_eq!(of_head(0, &head), None);
     }
 }

@@ -196,6 +196,11 @@ pub(super) const TABLE: &[Row] = &[
     row("programs", SkipsLock, By("workload::programs::tests::another_output_is_an_error")),
     row("programs", LosesWake, By("programs::child::tests::a_hang_is_reported_thread_by_thread")),
     row("programs", DoesLess, By("workload::programs::tests::another_output_is_an_error")),
+
+    row("recording", SkipsLock, By("workload::programs::tests::another_output_is_an_error")),
+    row("recording", LosesWake, By("programs::child::tests::a_hang_is_reported_thread_by_thread")),
+    row("recording", DoesLess,
+        By("workload::recording::child::tests::a_wait_that_leaves_no_record_is_an_error")),
 ];
 
 fn crew(size: usize, context: &Context) -> Result<Rc<Crew>, Failure> {
