@@ -1,6 +1,6 @@
 //! Compares a recording with what the program has measured by its own clocks.
 
-use crate::programs::{Truth, is_recorded};
+use crate::programs::Truth;
 use crate::run::Run;
 use std::collections::BTreeMap;
 use waitword_profile::explain::{Kind, findings};
@@ -169,7 +169,7 @@ fn own_percentage(kind: Kind, run: &Run) -> Option<f64> {
     let what = match kind {
         Kind::Computes => "running",
         Kind::Asleep => "asleep",
-        Kind::Preempted => "preempted",
+        Kind::Preempted | Kind::Inversion => "preempted",
         _ => return None,
     };
     run.answer(&format!("holder_{what}_percent"))
@@ -182,20 +182,19 @@ pub(crate) fn check_findings(truth: &Truth, run: &Run, process: &Process, said: 
     const MAY: f64 = 20.0;
     let shown = &run.shown;
     let is_so = |kind: Kind| own_percentage(kind, run).is_none_or(|own| own >= MUST);
-    let may_be_so = |kind: Kind| own_percentage(kind, run).is_some_and(|own| own >= MAY);
+    // Priorities do not come by accident.
+    let may_be_so = |kind: Kind| {
+        kind != Kind::Inversion && own_percentage(kind, run).is_some_and(|own| own >= MAY)
+    };
     let found: Vec<Kind> = findings(process).iter().map(|finding| finding.kind).collect();
     // Sums are of a longer time than a section: they prove only what is so all the time.
     let can_be_seen = |kind: Kind| match process.causes {
         Some(Causes::Switches) => true,
-        Some(_) => !matches!(kind, Kind::Computes | Kind::Preempted),
+        Some(_) => !matches!(kind, Kind::Computes | Kind::Preempted | Kind::Inversion),
         None => !kind.needs_causes(),
     };
-    let must: Vec<Kind> = truth
-        .must
-        .iter()
-        .filter(|(kind, needs)| is_recorded(*needs) && can_be_seen(*kind) && is_so(*kind))
-        .map(|(kind, _)| *kind)
-        .collect();
+    let must: Vec<Kind> =
+        truth.must.iter().copied().filter(|kind| can_be_seen(*kind) && is_so(*kind)).collect();
     for kind in &must {
         let is_said = found.contains(kind) && said.contains(&format!(" {kind}: "));
         assert!(is_said, "not found: {kind}\n{said}\n{shown}");
@@ -207,8 +206,8 @@ pub(crate) fn check_findings(truth: &Truth, run: &Run, process: &Process, said: 
     if truth.must.is_empty() && found.is_empty() {
         assert!(said.starts_with("Nothing was found. Looked for: "), "{said}\n{shown}");
     }
-    let all_seen = truth.must.iter().all(|(kind, _)| can_be_seen(*kind) && is_so(*kind));
-    for (text, _) in truth.says.iter().filter(|(_, needs)| all_seen && is_recorded(*needs)) {
+    let all_seen = truth.must.iter().all(|kind| can_be_seen(*kind) && is_so(*kind));
+    for text in truth.says.iter().filter(|_| all_seen) {
         assert!(said.contains(text), "not said: {text}\n{said}\n{shown}");
     }
     if process.causes == Some(Causes::Sums) {
