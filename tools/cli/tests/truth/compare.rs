@@ -181,7 +181,12 @@ pub(crate) fn check_findings(truth: &Truth, run: &Run, process: &Process, said: 
     const MUST: f64 = 65.0;
     const MAY: f64 = 20.0;
     let shown = &run.shown;
-    let is_so = |kind: Kind| own_percentage(kind, run).is_none_or(|own| own >= MUST);
+    // On a busy machine the less urgent thread hardly runs, so others wait for it seldom.
+    let waited: u64 = own_waits(run).values().map(|(_, nanoseconds)| nanoseconds).sum();
+    let is_so = |kind: Kind| {
+        let is_rare = kind == Kind::Inversion && waited < 150_000_000;
+        !is_rare && own_percentage(kind, run).is_none_or(|own| own >= MUST)
+    };
     // Priorities do not come by accident.
     let may_be_so = |kind: Kind| {
         kind != Kind::Inversion && own_percentage(kind, run).is_some_and(|own| own >= MAY)
@@ -200,7 +205,7 @@ pub(crate) fn check_findings(truth: &Truth, run: &Run, process: &Process, said: 
         assert!(is_said, "not found: {kind}\n{said}\n{shown}");
     }
     for kind in &found {
-        let is_wanted = truth.may.contains(kind) || must.contains(kind) || may_be_so(*kind);
+        let is_wanted = [truth.may, truth.must].concat().contains(kind) || may_be_so(*kind);
         assert!(is_wanted, "found: {kind}\n{said}\n{shown}");
     }
     if truth.must.is_empty() && found.is_empty() {
