@@ -54,6 +54,9 @@ check_answer() {
         holder_is preempted 80
         answer_is holder_without_cpu_percent '>=' 80
         answer_is holder_preemptions '>=' "$(answer holder_sections)" ;;
+    priority-inversion)
+        answer_is holder_preempted_percent '>=' 80
+        wait_is more_urgent_waiter '>=' "$(answer holder_section_ns)" 0.5 ;;
     chain)
         answer_is c_asleep_percent '>=' 90
         answer_is b_asleep_percent '>=' 90

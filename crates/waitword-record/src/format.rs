@@ -42,6 +42,11 @@ pub const MOST_HELD: usize = 40;
 /// The bit of an address in [`Ring::held`] that says: held together with other readers. Locks have
 /// even addresses.
 pub const HELD_TO_READ: u64 = 1;
+/// The number of locks of which a thread counts its turns.
+pub const MOST_COUNTED: usize = 4;
+/// After a wait of this length a thread reads its priority again, in nanoseconds: a thousand times
+/// what that takes.
+pub const PRIORITY_AGAIN: u64 = 1_000_000;
 /// The greatest number of frames in a stack.
 pub const MOST_FRAMES: usize = 64;
 /// Return addresses in the first cell of a stack, and in each one after it.
@@ -123,8 +128,31 @@ pub struct Ring {
     pub has_deadline: AtomicU32,
     /// Their addresses, the oldest first. See [`HELD_TO_READ`].
     pub held: [AtomicU64; MOST_HELD],
-    _rest: [AtomicU64; 13],
+    /// How often it has taken these locks.
+    pub turns: [CountedTurns; MOST_COUNTED],
+    /// Its [`Priority`], read again after each wait of [`PRIORITY_AGAIN`].
+    pub priority: AtomicU32,
+    _padding: AtomicU32,
 }
+
+/// How often a thread has taken a lock, in its [`Ring`].
+#[repr(C)]
+#[derive(Debug)]
+pub struct CountedTurns {
+    /// The lock's address; 0: none.
+    pub address: AtomicU64,
+    /// How often.
+    pub count: AtomicU64,
+    /// Since when, and [`IS_CONTENDED`].
+    pub since: AtomicU64,
+}
+
+/// The bit of [`CountedTurns::since`] that says that another thread has wanted the lock.
+pub const IS_CONTENDED: u64 = 1;
+
+/// The priority of a thread: the smaller, the more urgent, as in the kernel. 0: unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Priority(pub u32);
 
 /// Precedes the cells of a thread in the records file.
 #[repr(C)]
@@ -143,8 +171,10 @@ pub struct Block {
     /// The number of the ring. Thread numbers are used again, and a ring passes from thread to
     /// thread; [`Block::first`] counts on within a ring.
     pub ring: u64,
+    /// The thread's [`Priority`] at that time.
+    pub priority: u32,
     /// For the size of a cell.
-    pub padding: [u64; 2],
+    pub padding: [u32; 3],
 }
 
 /// What a cell contains.
@@ -159,6 +189,8 @@ pub enum Tag {
     Frames = 3,
     /// A [`Hold`].
     Hold = 4,
+    /// A [`Turns`].
+    Turns = 5,
 }
 
 /// 64 bytes, a line of the cache.
@@ -299,11 +331,89 @@ pub struct Hold {
     _rest: [u64; 3],
 }
 
+/// How often a thread that has ended had taken a lock that threads waited for.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turns {
+    /// [`Tag::Turns`].
+    pub tag: u64,
+    /// The lock's address.
+    pub address: u64,
+    /// How often.
+    pub count: u64,
+    /// Since when.
+    pub since: u64,
+    _rest: [u64; 4],
+}
+
 const _: () = assert!(size_of::<Header>() <= PAGE);
+const _: () = assert!(size_of::<Turns>() == size_of::<Cell>());
 const _: () = assert!(size_of::<Ring>() == 8 * size_of::<Cell>());
 const _: () = assert!(size_of::<Block>() == size_of::<Cell>());
 const _: () = assert!(size_of::<Wait>() == size_of::<Cell>());
 const _: () = assert!(size_of::<Hold>() == size_of::<Cell>());
+
+impl Priority {
+    /// It is not known.
+    pub const UNKNOWN: Self = Self(0);
+    /// `SCHED_DEADLINE`.
+    pub const DEADLINE: Self = Self(1);
+    /// `SCHED_IDLE`.
+    pub const IDLE: Self = Self(141);
+
+    /// `SCHED_FIFO` or `SCHED_RR`, with a priority of 1 to 99.
+    pub fn real_time(priority: i32) -> Self {
+        Self(101 - priority.clamp(1, 99) as u32)
+    }
+
+    /// `SCHED_OTHER` or `SCHED_BATCH`, with a niceness of -20 to 19.
+    pub fn nice(nice: i32) -> Self {
+        Self((121 + nice.clamp(-20, 19)) as u32)
+    }
+
+    /// Whether both are known and this one comes first on a CPU.
+    pub fn is_before(self, other: Self) -> bool {
+        let is_known = |it| (Self::DEADLINE..=Self::IDLE).contains(&it);
+        is_known(self) && is_known(other) && self < other
+    }
+}
+
+impl core::fmt::Display for Priority {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self.0 {
+            1 => f.write_str("SCHED_DEADLINE"),
+            number @ 2..=100 => write!(f, "real-time priority {}", 101 - number),
+            number @ 101..=140 => write!(f, "niceness {}", number as i32 - 121),
+            141 => f.write_str("SCHED_IDLE"),
+            _ => f.write_str("unknown priority"),
+        }
+    }
+}
+
+impl Turns {
+    /// Turns at this lock.
+    pub fn new(address: u64, count: u64, since: u64) -> Self {
+        Self { tag: Tag::Turns as u64, address, count, since, _rest: [0; 4] }
+    }
+
+    /// From what a ring has. `None`: the place is free, or no other thread has wanted the lock.
+    pub fn counted(address: u64, count: u64, since: u64) -> Option<Self> {
+        let is_shown = address != 0 && since & IS_CONTENDED != 0;
+        is_shown.then(|| Self::new(address, count, since & !IS_CONTENDED))
+    }
+
+    /// As a cell.
+    pub fn to_cell(self) -> Cell {
+        let Self { tag, address, count, since, _rest: [a, b, c, d] } = self;
+        Cell([tag, address, count, since, a, b, c, d])
+    }
+
+    /// From a cell with the tag of turns. Any other numbers are turns.
+    pub fn of_cell(Cell([tag, address, count, since, a, b, c, d]): Cell) -> Option<Self> {
+        let turns = Self { tag, address, count, since, _rest: [a, b, c, d] };
+        (tag & 0xff == Tag::Turns as u64).then_some(turns)
+    }
+}
 
 impl Hold {
     /// A hold of this lock; its causes are unknown.
@@ -411,6 +521,43 @@ mod tests {
             assert_eq!(stack_head(cells[0]), Some((7, kept)));
             assert_eq!(stack_frames(&cells).collect::<Vec<_>>(), frames[..kept]);
         }
+    }
+
+    #[test]
+    fn priorities_are_in_the_kernel_s_order() {
+        let order = [
+            Priority::DEADLINE,
+            Priority::real_time(99),
+            Priority::real_time(1),
+            Priority::nice(-20),
+            Priority::nice(0),
+            Priority::nice(19),
+            Priority::IDLE,
+        ];
+        assert!(order.windows(2).all(|two| two[0].is_before(two[1]) && !two[1].is_before(two[0])));
+        assert!(!Priority::UNKNOWN.is_before(Priority::IDLE));
+        assert!(!Priority::DEADLINE.is_before(Priority(142)));
+        let shown: Vec<String> = order.iter().map(Priority::to_string).collect();
+        assert_eq!(
+            shown[1..6],
+            [
+                "real-time priority 99",
+                "real-time priority 1",
+                "niceness -20",
+                "niceness 0",
+                "niceness 19",
+            ]
+        );
+    }
+
+    #[test]
+    fn turns_come_back() {
+        let turns = Turns::counted(0x40, 7, 100 | IS_CONTENDED).unwrap();
+        assert_eq!(turns, Turns::new(0x40, 7, 100));
+        assert_eq!(Turns::of_cell(turns.to_cell()), Some(turns));
+        assert_eq!(Turns::of_cell(Cell([0; 8])), None);
+        assert_eq!(Turns::counted(0x40, 7, 100), None, "nobody wanted it");
+        assert_eq!(Turns::counted(0, 7, 1), None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod chain;
 mod files;
 mod holders;
 mod present;
+mod priority;
 mod recorder;
 mod recording;
 mod ring;
@@ -19,6 +20,7 @@ mod sampling;
 mod stacks;
 mod sums;
 mod switches;
+mod turns;
 mod unwind;
 
 pub use control::{follow, start};

@@ -31,6 +31,7 @@ impl Ring {
         }
         // Release: a reader that finds the count finds the addresses.
         self.held_count.store(count.wrapping_add(1), Release);
+        self.count_turn(address);
     }
 
     /// The thread is about to release this lock: the hold that began last, if it has more than one.

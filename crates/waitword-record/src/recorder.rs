@@ -22,8 +22,8 @@ use crate::chain::{Chain, Waited};
 use crate::control;
 use crate::files::time;
 use crate::format::{
-    CELLS, Causes, Ended, Header, Hold, MOST_FRAMES, Object, Ring, Tag, Wait, cells_of_stack,
-    stack_cells,
+    CELLS, Causes, Ended, Header, Hold, MOST_FRAMES, Object, PRIORITY_AGAIN, Ring, Tag, Wait,
+    cells_of_stack, stack_cells,
 };
 use crate::holders::{self, By, Shares};
 use crate::recording::{self, Recording, is_on, threshold};
@@ -188,6 +188,7 @@ pub fn note_release(process: u32, address: u64, hands_over: bool) {
             let since = holders::kept_since(address).map(|since| since.min(now));
             let mut by = By { thread: writer.thread(), ..By::default() };
             if let Some(since) = since {
+                writer.ring().count_turns_at(address, now);
                 by.shares = thread.spent(since, now).map_or_else(Shares::default, Shares::of);
                 by.shares.call = writer.ring().call_since(since);
             }
@@ -225,7 +226,11 @@ impl Thread {
         }
         let kept = holders::between(address, began.at, end, began.releases);
         let mut by = By::default();
+        if took >= PRIORITY_AGAIN {
+            writer.ring().note_priority();
+        }
         if object.is_lock() {
+            writer.ring().count_turns_at(address, end);
             by = kept.longest;
             self.chain.note(Waited { address, began: began.at, ended: end, by });
             if !self.switches.are_shown() {

@@ -204,7 +204,9 @@ impl Recording {
         })?;
         // SAFETY: a ring of this process, with its cells. Its thread has ended, so this one alone
         // writes it.
-        unsafe { Writer::new(ended.as_ptr(), &self.names, self.header()) }.flush();
+        let mut writer = unsafe { Writer::new(ended.as_ptr(), &self.names, self.header()) };
+        writer.write_turns();
+        writer.flush();
         Some(ended)
     }
 

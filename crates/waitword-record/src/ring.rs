@@ -19,6 +19,7 @@ impl Ring {
             to.store(u64::from_ne_bytes(part), Ordering::Relaxed);
         }
         self.forget_present();
+        self.note_priority();
         // Release: a reader that finds the thread finds its name.
         self.thread.store(thread, Ordering::Release);
     }
@@ -90,6 +91,13 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// The thread has ended: writes what is in the head only.
+    pub(crate) fn write_turns(&mut self) {
+        for turns in self.ring.take_turns() {
+            self.write(turns.to_cell());
+        }
+    }
+
     /// Appends the cells that are not there yet to the records file. If that fails, they are lost.
     pub(crate) fn flush(&mut self) {
         let ring = self.ring;
@@ -108,7 +116,8 @@ impl<'a> Writer<'a> {
             name,
             first: flushed,
             ring: ring.number.load(Ordering::Relaxed).into(),
-            padding: [0; 2],
+            priority: ring.priority.load(Ordering::Relaxed),
+            padding: [0; 3],
         };
         let first = (flushed % CELLS as u64) as usize;
         let until_the_end = count.min(CELLS - first);

@@ -46,16 +46,16 @@ fn one_try_of_three(check: impl Fn() + std::panic::RefUnwindSafe) {
     }
 }
 
-/// The programs are measured one at a time.
-fn alone() -> (MutexGuard<'static, ()>, Watchdog) {
+/// The programs are measured one at a time, all of them within so many seconds.
+fn alone(seconds: u64) -> (MutexGuard<'static, ()>, Watchdog) {
     static ALONE: Mutex<()> = Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    (alone, waitword_testkit::watch_for(waitword_testkit::limit(300)))
+    (alone, waitword_testkit::watch_for(waitword_testkit::limit(seconds)))
 }
 
 #[test]
 fn what_is_recorded_is_what_the_programs_measure() {
-    let _alone = alone();
+    let _alone = alone(300);
     for truth in &TRUTHS {
         one_try_of_three(|| check(truth, USUAL));
     }
@@ -64,7 +64,7 @@ fn what_is_recorded_is_what_the_programs_measure() {
 /// Without frame pointers; where the kernel does not show context switches; as an ordinary user.
 #[test]
 fn it_is_so_in_other_ways() {
-    let _alone = alone();
+    let _alone = alone(300);
     for (way, sources) in WAYS {
         for source in sources {
             let truth = TRUTHS.iter().find(|truth| truth.source == *source).expect(source);
@@ -73,9 +73,35 @@ fn it_is_so_in_other_ways() {
     }
 }
 
+/// Every program in every way: ten minutes.
+#[test]
+#[ignore = "takes ten minutes: cargo test -p waitword-cli --test truth -- --ignored"]
+fn every_program_in_every_way() {
+    let _alone = alone(1800);
+    let mut failed = Vec::new();
+    for number in 0..8 {
+        let [has_frame_pointers, has_switches, as_nobody] = [1, 2, 4].map(|bit| number & bit != 0);
+        let way = Way { has_frame_pointers, has_switches, as_nobody };
+        let is_so = |check: &(dyn Fn() + std::panic::RefUnwindSafe)| {
+            std::panic::catch_unwind(|| one_try_of_three(check)).is_ok()
+        };
+        for truth in &TRUTHS {
+            if !is_so(&|| check(truth, way)) {
+                failed.push(format!("{}: {way:?}", truth.source));
+            }
+        }
+        for hanging in &HANGING {
+            if !is_so(&|| hanging::check(hanging, way)) {
+                failed.push(format!("{}: {way:?}", hanging.source));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
 #[test]
 fn what_hangs_is_recorded_up_to_its_end() {
-    let _alone = alone();
+    let _alone = alone(300);
     for hanging in &HANGING {
         one_try_of_three(|| hanging::check(hanging, USUAL));
     }

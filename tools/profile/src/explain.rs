@@ -11,9 +11,6 @@
 //! waits, or in fewer that took 10 % of it. Below 1 % the cure would hardly be measurable: two runs
 //! of one program differ by more. From fewer than ten waits no share can be told (ten independent
 //! ones determine it to about a third), unless they are long.
-//!
-//! A kind is not a finding where a recording cannot show it. *Priority inversion* is none: a
-//! recording contains no priorities.
 
 mod asleep;
 mod chain;
@@ -21,6 +18,7 @@ mod computes;
 mod convoy;
 mod herd;
 mod in_vain;
+mod inversion;
 mod kind;
 mod order;
 mod preempted;
@@ -38,7 +36,7 @@ pub use text::text;
 use crate::read::Process;
 use crate::text::{count, escaped};
 use std::collections::HashMap;
-use waitword_record::format::{Causes, Object, Wait};
+use waitword_record::format::{Causes, Object, Priority, Turns, Wait};
 
 /// Sees the waits of a process, and finds one kind of cause.
 trait Detector {
@@ -92,6 +90,10 @@ struct Run<'a> {
     has_sums: bool,
     /// The names of threads.
     names: &'a HashMap<u32, String>,
+    /// Their priorities.
+    priorities: &'a HashMap<u32, Priority>,
+    /// How often they took locks, by lock.
+    turns: &'a HashMap<u64, Vec<(u32, Turns)>>,
 }
 
 impl Run<'_> {
@@ -119,6 +121,11 @@ impl Run<'_> {
     }
 }
 
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// More threads are not told apart.
 const MOST_THREADS: usize = 1 << 16;
 
@@ -137,6 +144,7 @@ impl Default for Explaining {
                 Box::<computes::Computes>::default(),
                 Box::<chain::Chain>::default(),
                 Box::<preempted::Preempted>::default(),
+                Box::<inversion::Inversion>::default(),
                 Box::<convoy::Convoy>::default(),
                 Box::<unfair::Unfair>::default(),
                 Box::<writers::Writers>::default(),
@@ -174,11 +182,17 @@ impl Explaining {
     fn findings(&self, process: &Process) -> Vec<Finding> {
         let (first, last) = self.between.unwrap_or_default();
         let began = if process.began == 0 { first } else { process.began.min(first) };
+        let mut turns: HashMap<u64, Vec<(u32, Turns)>> = HashMap::new();
+        for (thread, of_lock) in &process.turns {
+            turns.entry(of_lock.address).or_default().push((*thread, *of_lock));
+        }
         let run = Run {
             length: last.saturating_sub(began).max(1),
             waiters: self.waiters.len(),
             has_sums: process.causes == Some(Causes::Sums),
             names: &process.threads,
+            priorities: &process.priorities,
+            turns: &turns,
         };
         let mut all: Vec<Finding> =
             self.detectors.iter().flat_map(|detector| detector.findings(&run)).collect();

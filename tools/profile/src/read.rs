@@ -24,12 +24,13 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use waitword_record::format::{Causes, Hold, Wait};
+use waitword_record::format::{Causes, Hold, Priority, Turns, Wait};
 
 /// More names of threads, or stacks, are not kept. (A recorder numbers 65,536 stacks at most; a
 /// damaged file could contain more.)
 const MOST_NAMES: usize = 1 << 18;
 const MOST_STACKS: usize = 1 << 16;
+const MOST_TURNS: usize = 1 << 18;
 /// How many return addresses all stacks together have, and how many different ones: each has a name
 /// in every format.
 const MOST_FRAMES: usize = 1 << 20;
@@ -59,6 +60,10 @@ pub struct Process {
     pub stacks: HashMap<u32, Vec<u64>>,
     /// The names of threads.
     pub threads: HashMap<u32, String>,
+    /// The last known priorities of threads.
+    pub priorities: HashMap<u32, Priority>,
+    /// How often each thread, by its number, has taken locks that threads waited for.
+    pub turns: Vec<(u32, Turns)>,
     /// The executable mappings.
     pub maps: Vec<Mapping>,
     /// Cells that could not be written or read, waits of threads without a ring, stacks without a
@@ -235,6 +240,22 @@ impl Reading {
             if *known != name {
                 *known = name.into_owned();
             }
+        }
+    }
+
+    fn priority(&mut self, thread: u32, priority: u32) {
+        let priorities = &mut self.process.priorities;
+        let is_kept = priorities.len() < MOST_NAMES || priorities.contains_key(&thread);
+        if thread != 0 && priority != Priority::UNKNOWN.0 && is_kept {
+            priorities.insert(thread, Priority(priority));
+        }
+    }
+
+    fn turns(&mut self, thread: u32, turns: Turns) {
+        if self.process.turns.len() < MOST_TURNS {
+            self.process.turns.push((thread, turns));
+        } else {
+            self.lose(1);
         }
     }
 

@@ -159,7 +159,7 @@ fn recording() -> Files {
         put(to, offset_of!(Ring, written), &all.len().to_ne_bytes());
         put(to, offset_of!(Ring, flushed), &appended.len().to_ne_bytes());
         let rest: Vec<u8> = bytes(rest).collect();
-        put(to, size_of::<Ring>() + appended.len() * size_of::<Cell>(), &rest);
+        put(to, size_of::<Ring>() + size_of_val(appended), &rest);
     }
     files.maps = b"# at 1000 ns\n\
         1000-2000 r-xp 00000000 fd:00 1   /no/such/program\n\

@@ -56,16 +56,31 @@ fn is_root() -> bool {
 
 /// The command, in a place where an ordinary user finds it, and with that user.
 fn waitword(way: Way, place: &Path) -> Command {
-    let built = env!("CARGO_BIN_EXE_waitword");
-    if !(way.as_nobody && is_root()) {
-        return Command::new(built);
+    by_shell(None, way, place)
+}
+
+/// The same, started by this script of the shell, whose `$0` it is.
+fn by_shell(script: Option<&str>, way: Way, place: &Path) -> Command {
+    let mut program = PathBuf::from(env!("CARGO_BIN_EXE_waitword"));
+    let as_nobody = way.as_nobody && is_root();
+    if as_nobody {
+        let copy = place.join("waitword");
+        if !copy.exists() {
+            std::fs::copy(program, &copy).unwrap();
+        }
+        program = copy;
     }
-    let copy = place.join("waitword");
-    if !copy.exists() {
-        std::fs::copy(built, &copy).unwrap();
+    let mut command = match script {
+        None => Command::new(program),
+        Some(script) => {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", script]).arg(program);
+            shell
+        }
+    };
+    if as_nobody {
+        command.uid(NOBODY).gid(NOBODY).env("XDG_CACHE_HOME", place.join("cache"));
     }
-    let mut command = Command::new(copy);
-    command.uid(NOBODY).gid(NOBODY).env("XDG_CACHE_HOME", place.join("cache"));
     command
 }
 
@@ -139,9 +154,8 @@ pub(crate) fn recorded(source: &str, way: Way) -> Run {
 pub(crate) fn hung(source: &str, key: &str, way: Way) -> Run {
     let (place, program) = prepare(source, way);
     let said = place.path().join("stdout");
-    let mut command = Command::new("sh");
     let script = "exec \"$0\" profile -o \"$1\" -- \"$2\" >\"$3\"";
-    command.args(["-c", script]).arg(env!("CARGO_BIN_EXE_waitword"));
+    let mut command = by_shell(Some(script), way, place.path());
     command.arg(place.path().join("recording")).arg(&program).arg(&said);
     let read = || std::fs::read_to_string(&said).unwrap_or_default();
     let ended = run_in(way, command, || {

@@ -13,6 +13,8 @@ pub enum Kind {
     Chain,
     /// The holder was runnable and had no CPU.
     Preempted,
+    /// The holder had a lower priority than the waiter, and no CPU.
+    Inversion,
     /// A queue that does not drain, at a lock with short sections.
     Convoy,
     /// Some threads get the lock much more often than others.
@@ -31,11 +33,12 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Asleep,
         Self::Computes,
         Self::Chain,
         Self::Preempted,
+        Self::Inversion,
         Self::Convoy,
         Self::Unfair,
         Self::Writers,
@@ -47,7 +50,7 @@ impl Kind {
 
     /// Whether it is known only if the kernel shows what the holders did.
     pub fn needs_causes(self) -> bool {
-        matches!(self, Self::Asleep | Self::Computes | Self::Preempted)
+        matches!(self, Self::Asleep | Self::Computes | Self::Preempted | Self::Inversion)
     }
 }
 
@@ -58,6 +61,7 @@ impl fmt::Display for Kind {
             Self::Computes => "computation under a lock",
             Self::Chain => "holder waits for another lock",
             Self::Preempted => "preempted holders",
+            Self::Inversion => "priority inversion",
             Self::Convoy => "lock convoy",
             Self::Unfair => "unfair lock",
             Self::Writers => "too many writers for an rwlock",

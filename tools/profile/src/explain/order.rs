@@ -7,7 +7,7 @@
 //! deadlock loses all of it.
 
 use super::sums::{Bounded, Costs, grow, lost, weight};
-use super::{Detector, Finding, Kind, Line, Run};
+use super::{Detector, Finding, Kind, Line, Run, capital};
 use crate::text::time;
 use std::collections::{BTreeMap, BTreeSet};
 use waitword_record::format::{Object, Wait};
@@ -167,11 +167,6 @@ impl Order {
                       one more lock around both, they cannot deadlock.";
         Some(Finding { kind: Kind::Order, lost: sum, said, advice })
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// Adds the cycles that begin with this path. Each begins with its smallest address.

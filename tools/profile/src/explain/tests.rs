@@ -2,7 +2,7 @@
 
 use super::{Finding, Kind, findings, text};
 use crate::read::Process;
-use waitword_record::format::{Causes, Ended, Object, Tag, Wait};
+use waitword_record::format::{Causes, Ended, Object, Priority, Tag, Turns, Wait};
 
 const US: u64 = 1000;
 const MS: u64 = 1000 * US;
@@ -308,6 +308,59 @@ fn an_unfair_lock_is_found_with_its_victim() {
 }
 
 /// As at a lock of short sections, which stays with one CPU for a while on purpose.
+/// A process in which two threads wait for the lock until the end, and take it so many times.
+fn taken(often: u64, seldom: u64, since: u64) -> Process {
+    let waits = turns(40, 20 * MS).flat_map(|(_, at)| [1, 2].map(|thread| (thread, wait(at, MS))));
+    let mut process = process(waits);
+    process.turns =
+        vec![(1, Turns::new(LOCK, often, 2 * MS)), (2, Turns::new(LOCK, seldom, since))];
+    process.threads.insert(1, "often".to_owned());
+    process
+}
+
+#[test]
+fn a_lock_that_one_thread_gets_more_often_is_unfair() {
+    let found = findings(&taken(720, 80, 2 * MS));
+    let unfair = found.iter().find(|it| it.kind == Kind::Unfair).expect("unfair");
+    let said = &unfair.said[0].text;
+    assert!(said.starts_with("Thread 1 (often) took lock"), "{said}");
+    assert!(said.contains("9.0 times as often as thread 2: 720 times to 80"), "{said}");
+}
+
+#[test]
+fn turns_that_cannot_be_compared_are_not_unfair() {
+    let is_unfair = |process: &Process| kinds(process).contains(&Kind::Unfair);
+    assert!(is_unfair(&taken(720, 80, 2 * MS)));
+    assert!(!is_unfair(&taken(320, 80, 2 * MS)), "four times as often");
+    assert!(!is_unfair(&taken(720, 80, 500 * MS)), "it came later");
+    assert!(!is_unfair(&taken(7200, 800, 2 * MS)), "it did not wait often");
+    let mut ends_soon = taken(720, 80, 2 * MS);
+    ends_soon.waits.retain(|(thread, wait)| *thread != 2 || wait.began < 400 * MS);
+    assert!(!is_unfair(&ends_soon));
+}
+
+#[test]
+fn a_holder_of_lower_priority_without_a_cpu_is_an_inversion() {
+    let preempted = |at| Wait { running: 20, preempted: 980, ..wait(at, 10 * MS) };
+    let mut inverted = process(turns(40, 20 * MS).map(|(_, at)| (1, preempted(at))));
+    inverted.priorities =
+        [(1, Priority::real_time(5)), (99, Priority::nice(0))].into_iter().collect();
+    let found = findings(&inverted);
+    let finding = found.iter().find(|it| it.kind == Kind::Inversion).expect("inversion");
+    assert_eq!(finding.lost, 40 * 10 * MS / 1000 * 980);
+    assert!(finding.said[1].text.contains("Thread 1, of real-time priority 5, waited at"));
+    assert!(finding.said[2].text.contains("Thread 99, of niceness 0, released it at"));
+    let is_one = |process: &Process| kinds(process).contains(&Kind::Inversion);
+    inverted.priorities.insert(99, Priority::real_time(6));
+    assert!(!is_one(&inverted), "the holder is more urgent");
+    inverted.priorities.remove(&99);
+    assert!(!is_one(&inverted), "its priority is unknown");
+    inverted.priorities.insert(99, Priority::IDLE);
+    assert!(is_one(&inverted));
+    inverted.waits.iter_mut().for_each(|(_, wait)| wait.preempted = 300);
+    assert!(!is_one(&inverted), "it had a CPU");
+}
+
 #[test]
 fn short_waits_are_not_unfair() {
     let waits = |took| {

@@ -7,9 +7,14 @@
 //! accident. A wait of less than 1 ms does not count: a lock of short sections is left to one CPU
 //! for up to 0.5 ms at a time on purpose. What an rwlock does to its writers is another finding
 //! (`starved.rs`).
+//!
+//! The other evidence is that a thread got the lock more than four times as often as another one,
+//! which waited at half of its turns or more, while both used it. (Nobody knows how often a thread
+//! would have liked to get it. So the finding says what was counted, and leaves the judgement to
+//! the reader.)
 
 use super::sums::{Bounded, Costs, Few, Sums, THREADS, grow, lost, weight};
-use super::{Detector, Finding, Kind, Line, Run, count};
+use super::{Detector, Finding, Kind, Line, Run, capital, count};
 use crate::text::time;
 use waitword_record::format::{Object, Wait};
 
@@ -41,6 +46,8 @@ struct Share {
     waits: u64,
     passed: u64,
     lost: u64,
+    /// When the last one ended.
+    last: u64,
 }
 
 impl Costs for Lock {
@@ -70,6 +77,7 @@ impl Detector for Unfair {
         grow(&mut share.waits, weight(wait));
         grow(&mut share.passed, weight(wait).saturating_mul(wait.passed.into()));
         grow(&mut share.lost, lost(wait));
+        share.last = share.last.max(wait.began.saturating_add(wait.took));
         for (power, above) in lock.above.iter_mut().enumerate() {
             if wait.took >= SHORT && u64::from(wait.passed) > 1 << power {
                 grow(above, lost(wait));
@@ -86,8 +94,62 @@ impl Detector for Unfair {
             // With more threads than are counted, the bound is not known.
             !lock.users.is_full() && above > sums.lost / 2 && run.matters(sums.lost, sums.waits)
         });
-        found.filter_map(|(lock, it)| finding(*lock, it, run)).collect()
+        let by_waits: Vec<Finding> =
+            found.filter_map(|(lock, it)| finding(*lock, it, run)).collect();
+        if !by_waits.is_empty() {
+            return by_waits;
+        }
+        let matters = |lock: &Lock| run.matters(lock.sums.lost, lock.sums.waits);
+        let all = self.0.iter().filter(|(_, lock)| matters(lock));
+        all.filter_map(|(address, lock)| by_turns(*address, lock, run)).collect()
     }
+}
+
+/// Threads that got the lock unequally often, by their turns.
+fn by_turns(address: u64, lock: &Lock, run: &Run<'_>) -> Option<Finding> {
+    let counted = run.turns.get(&address)?;
+    let first = counted.iter().map(|(_, turns)| turns.since).min()?;
+    let soon = first.saturating_add(run.length / 10);
+    // Those that used it from the beginning, and in the second half of the run still.
+    let used: Vec<(u32, u64, &Share)> = counted
+        .iter()
+        .filter(|(_, turns)| turns.since <= soon && turns.count > 0)
+        .filter_map(|(thread, turns)| Some((*thread, turns.count, lock.threads.get(thread)?)))
+        .filter(|(_, _, share)| share.last >= first.saturating_add(run.length / 2))
+        .collect();
+    let (often, most, often_share) = *used.iter().max_by_key(|(_, count, _)| *count)?;
+    let waits_often = |count: u64, share: &Share| share.waits.saturating_mul(2) >= count;
+    let (seldom, least, share) = *used
+        .iter()
+        .filter(|(_, count, share)| waits_often(*count, share))
+        .min_by_key(|(_, count, _)| *count)?;
+    if most <= least.saturating_mul(TURNS) {
+        return None;
+    }
+    let (waiter, _) = lock.sums.worst();
+    let said = vec![
+        Line::new(format!(
+            "{} took lock {address:#x} {:.1} times as often as {}: {} to {}.",
+            capital(&run.thread(often)),
+            most as f64 / least as f64,
+            run.thread(seldom),
+            count(most, "time"),
+            least,
+        )),
+        Line::at(
+            format!(
+                "The one that got it seldom waited {}, {} together; the other one {}. Mostly at",
+                count(share.waits, "time"),
+                time(share.lost),
+                count(often_share.waits, "time"),
+            ),
+            waiter,
+        ),
+    ];
+    let advice = "If both have as much to do, the lock favours one of them: a fair flavour costs \
+                  throughput, which `waitword compare` measures. If not, nothing is wrong with \
+                  the lock.";
+    Some(Finding { kind: Kind::Unfair, lost: lock.sums.lost, said, advice })
 }
 
 fn finding(address: u64, lock: &Lock, run: &Run<'_>) -> Option<Finding> {

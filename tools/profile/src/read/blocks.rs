@@ -57,6 +57,7 @@ pub(super) fn read(
             let thread = half(head, offset_of!(Block, thread));
             let name = offset_of!(Block, name);
             reading.name(thread, &head[name..name + 16]);
+            reading.priority(thread, half(head, offset_of!(Block, priority)));
             reading.lose(count - there.len() / size_of::<Cell>());
             cells::add(reading, fold, thread, cells::of(there));
         }

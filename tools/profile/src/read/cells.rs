@@ -1,7 +1,7 @@
 //! Cells become waits and stacks.
 
 use super::{Fold, Reading, number};
-use waitword_record::format::{Cell, Hold, Wait, cells_of_stack, stack_frames, stack_head};
+use waitword_record::format::{Cell, Hold, Turns, Wait, cells_of_stack, stack_frames, stack_head};
 
 const BYTES: usize = size_of::<Cell>();
 
@@ -21,6 +21,10 @@ pub(super) fn add<'a>(
         }
         if let Some(hold) = Hold::of_cell(first) {
             fold.add_hold(thread, &hold);
+            continue;
+        }
+        if let Some(turns) = Turns::of_cell(first) {
+            reading.turns(thread, turns);
             continue;
         }
         let Some((stack, frames)) = stack_head(first) else {

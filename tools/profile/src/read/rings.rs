@@ -7,7 +7,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use waitword_record::format::{
-    CELLS, Causes, Cell, Header, MAGIC, MOST_THREADS, PAGE, RING_BYTES, Ring, VERSION,
+    CELLS, Causes, Cell, CountedTurns, Header, MAGIC, MOST_COUNTED, MOST_THREADS, PAGE, RING_BYTES,
+    Ring, Turns, VERSION,
 };
 
 /// How often a ring is read again because its thread has written over what was being read.
@@ -93,6 +94,21 @@ fn add(reading: &mut Reading, fold: &mut impl Fold, ring: &[u8]) -> u64 {
     }
     let name = offset_of!(Ring, name);
     reading.name(thread, &ring[name..name + 16]);
+    reading.priority(thread, half(ring, offset_of!(Ring, priority)));
+    for at in 0..MOST_COUNTED {
+        let field = |field| {
+            let at = offset_of!(Ring, turns) + at * size_of::<CountedTurns>() + field;
+            number(ring, at)
+        };
+        let turns = Turns::counted(
+            field(offset_of!(CountedTurns, address)),
+            field(offset_of!(CountedTurns, count)),
+            field(offset_of!(CountedTurns, since)),
+        );
+        if let Some(turns) = turns.filter(|_| thread != 0) {
+            reading.turns(thread, turns);
+        }
+    }
     let first = (flushed % CELLS as u64) as usize;
     let all = &ring[size_of::<Ring>()..size_of::<Ring>() + CELLS * size_of::<Cell>()];
     let (before, from) = all.split_at(first * size_of::<Cell>());

@@ -9,7 +9,7 @@ use crate::profile::Profile;
 use crate::read::Process;
 use crate::sites::{Site, weight};
 use crate::symbols::{Frame, Symbols};
-use crate::text::{addresses_of, place_as, shown, time};
+use crate::text::{addresses_of, is_between, place_as, shown, time};
 use core::ops::Range;
 use maud::{Markup, html};
 use waitword_record::format::Wait;
@@ -134,12 +134,14 @@ pub(super) fn thread(process: &Process, thread: u32) -> String {
     printable(format!("{name} {thread}").trim_start())
 }
 
-/// The functions of a stack, the innermost first.
+/// The functions of a stack, the innermost first. The program's own stand out.
 pub(super) fn stack(process: &Process, symbols: &mut Symbols<'_>, number: u32) -> Markup {
     let frames = frames(process, symbols, number);
     html! {
         @if frames.is_empty() { p.s { "unknown" } }
-        ol.stack { @for frame in &frames { li { (printable(&shown(frame))) } } }
+        ol.stack { @for frame in &frames {
+            li.between[is_between(frame)] { (printable(&shown(frame))) }
+        } }
     }
 }
 
