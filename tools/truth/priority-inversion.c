@@ -1,4 +1,4 @@
-/* priority-inversion: a thread of niceness 0 waits for one of niceness 19 without a CPU (>= 80 %). */
+/* priority-inversion: a thread waits for one of greater niceness without a CPU (at least 80 %). */
 /* The holder computes 1 ms in each section, on a CPU on which a process of niceness 0 computes
  * too. That process has seventy times the holder's weight, so it runs in place of the holder, and
  * the waiter waits, which is as urgent as that process. The waiter is on another CPU, if there is

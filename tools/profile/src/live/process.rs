@@ -10,7 +10,7 @@ use core::mem::offset_of;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use waitword_record::format::{
-    Causes, Cell, Header, Hold, MAGIC, PAGE, VERSION, Wait, cells_of_stack, stack_frames,
+    Causes, Cell, Header, Hold, MAGIC, PAGE, Turns, VERSION, Wait, cells_of_stack, stack_frames,
     stack_head,
 };
 
@@ -234,6 +234,11 @@ impl Followed {
             }
             if let Some(hold) = Hold::of_cell(first) {
                 each(self, thread, Record::Hold(&hold));
+                cells = rest;
+                continue;
+            }
+            if Turns::of_cell(first).is_some() {
+                // Of no use here: it is known only once a thread has ended.
                 cells = rest;
                 continue;
             }
