@@ -1,9 +1,11 @@
 //! `waitword explain`: says why threads waited, and what to do about it.
 
 use crate::out_file::print;
+use crate::report::recording::with_progress;
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use waitword_profile::explain;
 
 /// The arguments of `waitword explain`.
 #[derive(Debug, clap::Args)]
@@ -32,6 +34,6 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 fn explain(recording: &Path) -> Result<()> {
-    let processes = waitword_profile::read::read(recording)?;
-    Ok(print(&waitword_profile::explain::text(&processes))?)
+    let explained = with_progress(recording, |progress| explain::explain(recording, progress))?;
+    Ok(print(&explain::text(&explained))?)
 }

@@ -33,9 +33,11 @@ mod writers;
 pub use kind::Kind;
 pub use text::text;
 
-use crate::read::Process;
+use crate::read::{self, Fold, Process};
 use crate::text::{count, escaped};
+use anyhow::Result;
 use std::collections::HashMap;
+use std::path::Path;
 use waitword_record::format::{Causes, Object, Priority, Turns, Wait};
 
 /// Sees the waits of a process, and finds one kind of cause.
@@ -129,11 +131,27 @@ fn capital(text: &str) -> String {
 /// More threads are not told apart.
 const MOST_THREADS: usize = 1 << 16;
 
+/// What was found in a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Explained {
+    /// The findings, those that cost the most first.
+    pub findings: Vec<Finding>,
+    /// The time from the beginning of the recording to the end of its last wait, in nanoseconds; 0:
+    /// there is no wait.
+    length: u64,
+    /// Whether a holder is known, ...
+    has_holders: bool,
+    /// ... and whether something is known of what one did.
+    has_causes: bool,
+}
+
 /// All detectors.
 struct Explaining {
     detectors: Vec<Box<dyn Detector>>,
     waiters: std::collections::HashSet<u32>,
     between: Option<(u64, u64)>,
+    has_holders: bool,
+    has_causes: bool,
 }
 
 impl Default for Explaining {
@@ -155,16 +173,19 @@ impl Default for Explaining {
             ],
             waiters: std::collections::HashSet::new(),
             between: None,
+            has_holders: false,
+            has_causes: false,
         }
     }
 }
 
-impl Explaining {
-    /// A wait of this thread.
+impl Fold for Explaining {
     fn add(&mut self, thread: u32, wait: &Wait) {
         let Some(object) = wait.object() else {
             return;
         };
+        self.has_holders |= wait.holder != 0 && object.is_lock();
+        self.has_causes |= wait.running | wait.preempted | wait.asleep != 0;
         if self.waiters.len() < MOST_THREADS {
             self.waiters.insert(thread);
         }
@@ -177,10 +198,13 @@ impl Explaining {
             detector.add(thread, object, wait);
         }
     }
+}
 
-    /// The findings, those that cost the most first.
-    fn findings(&self, process: &Process) -> Vec<Finding> {
-        let (first, last) = self.between.unwrap_or_default();
+impl Explaining {
+    fn finish(self, process: &Process) -> Explained {
+        let Some((first, last)) = self.between else {
+            return Explained::default();
+        };
         let began = if process.began == 0 { first } else { process.began.min(first) };
         let mut turns: HashMap<u64, Vec<(u32, Turns)>> = HashMap::new();
         for (thread, of_lock) in &process.turns {
@@ -197,15 +221,37 @@ impl Explaining {
         let mut all: Vec<Finding> =
             self.detectors.iter().flat_map(|detector| detector.findings(&run)).collect();
         all.sort_by_key(|finding| core::cmp::Reverse(finding.lost));
-        all
+        Explained {
+            findings: all,
+            length: run.length,
+            has_holders: self.has_holders,
+            has_causes: self.has_causes || process.causes.is_some(),
+        }
     }
 }
 
-/// The findings of a process, those that cost the most first.
-pub fn findings(process: &Process) -> Vec<Finding> {
+/// Explains the processes of a recording, in the order in which they began. `progress` is called as
+/// in [`read::scan_with`].
+///
+/// # Errors
+/// The directory or a file in it cannot be read, or is no recording.
+pub fn explain(
+    directory: &Path,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Vec<(Process, Explained)>> {
+    let all = read::scan_with(directory, |_| Explaining::default(), progress)?;
+    let explained = |(process, explaining): (Process, Explaining)| {
+        let explained = explaining.finish(&process);
+        (process, explained)
+    };
+    Ok(all.into_iter().map(explained).collect())
+}
+
+/// Explains a process that was read with its waits.
+pub fn explain_process(process: &Process) -> Explained {
     let mut explaining = Explaining::default();
     for (thread, wait) in &process.waits {
         explaining.add(*thread, wait);
     }
-    explaining.findings(process)
+    explaining.finish(process)
 }

@@ -39,7 +39,7 @@ const MOST_ADDRESSES: usize = 1 << 16;
 const MOST_MAPS: u64 = 64 << 20;
 
 /// What one process has recorded.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Process {
     /// Its ID.
     pub pid: u32,

@@ -132,15 +132,23 @@ fn write(
     Ok(())
 }
 
-/// The processes of a recording. While a long one is read, shows how far.
+/// The processes of a recording.
 pub(crate) fn profiles(directory: &Path, listed: usize) -> Result<Vec<Profile>> {
+    with_progress(directory, |progress| Profile::read(directory, listed, progress))
+}
+
+/// Reads a recording. While a long one is read, shows how far.
+pub(crate) fn with_progress<T>(
+    directory: &Path,
+    read_it: impl FnOnce(&mut dyn FnMut(u64)) -> Result<T>,
+) -> Result<T> {
     let size = read::size(directory)?;
     // On a terminal only; indicatif sees to that.
     let bar = if size > LONG { ProgressBar::new(size) } else { ProgressBar::hidden() };
     bar.set_style(ProgressStyle::with_template("{bar:30} {bytes} of {total_bytes}, {eta} left")?);
-    let profiles = Profile::read(directory, listed, &mut |bytes| bar.inc(bytes));
+    let read = read_it(&mut |bytes| bar.inc(bytes));
     bar.finish_and_clear();
-    profiles
+    read
 }
 
 /// Says which files could not be used for names.

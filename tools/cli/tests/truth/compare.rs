@@ -3,7 +3,7 @@
 use crate::programs::Truth;
 use crate::run::Run;
 use std::collections::BTreeMap;
-use waitword_profile::explain::{Kind, findings};
+use waitword_profile::explain::{Kind, explain_process};
 use waitword_profile::read::Process;
 use waitword_profile::symbols::Symbols;
 use waitword_record::format::{Causes, Wait};
@@ -191,7 +191,8 @@ pub(crate) fn check_findings(truth: &Truth, run: &Run, process: &Process, said: 
     let may_be_so = |kind: Kind| {
         kind != Kind::Inversion && own_percentage(kind, run).is_some_and(|own| own >= MAY)
     };
-    let found: Vec<Kind> = findings(process).iter().map(|finding| finding.kind).collect();
+    let found: Vec<Kind> =
+        explain_process(process).findings.iter().map(|finding| finding.kind).collect();
     // Sums are of a longer time than a section: they prove only what is so all the time.
     let can_be_seen = |kind: Kind| match process.causes {
         Some(Causes::Switches) => true,

@@ -1,6 +1,6 @@
 //! Recordings made up for each kind of finding, and such as have none.
 
-use super::{Finding, Kind, findings, text};
+use super::{Finding, Kind, explain_process};
 use crate::read::Process;
 use waitword_record::format::{Causes, Ended, Object, Priority, Tag, Turns, Wait};
 
@@ -73,6 +73,15 @@ fn process(waits: impl IntoIterator<Item = (u32, Wait)>) -> Process {
     process
 }
 
+fn findings(process: &Process) -> Vec<Finding> {
+    explain_process(process).findings
+}
+
+fn text(process: Process) -> String {
+    let explained = explain_process(&process);
+    super::text(&[(process, explained)])
+}
+
 fn kinds(process: &Process) -> Vec<Kind> {
     findings(process).iter().map(|finding| finding.kind).collect()
 }
@@ -81,7 +90,7 @@ fn kinds(process: &Process) -> Vec<Kind> {
 #[track_caller]
 fn only(process: &Process, kind: Kind) -> (Finding, String) {
     assert_eq!(kinds(process), [kind]);
-    let shown = text(core::slice::from_ref(process));
+    let shown = text(process.clone());
     let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(shown.contains(&kind.to_string()) && shown.contains("What to do: "), "{shown}");
     (findings(process).remove(0), shown)
@@ -190,7 +199,7 @@ fn a_holder_that_waits_for_another_lock_is_a_chain() {
     });
     let process = process(waits);
     assert_eq!(kinds(&process), [Kind::Asleep, Kind::Chain]);
-    let shown = text(&[process]).split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = text(process).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(shown.contains("another lock: 0x7000 -> 0x8000."), "{shown}");
     assert!(shown.contains("2. holder waits for another lock: 320 ms"), "{shown}");
 }
@@ -511,7 +520,7 @@ fn a_queue_that_works_well_has_no_finding() {
     });
     let process = process(waits);
     assert_eq!(kinds(&process), []);
-    let shown = text(&[process]);
+    let shown = text(process);
     assert!(shown.starts_with("Nothing was found. Looked for: I/O or sleep under a lock, "));
     assert!(!shown.contains("kernel"), "{shown}");
 }
@@ -522,7 +531,7 @@ fn idle_threads_and_no_waits_have_no_finding() {
         .map(|(n, at)| (n as u32 % 8, Wait { object: Object::Semaphore as u8, ..idle(at, MS) }));
     assert_eq!(kinds(&process(semaphores)), []);
     assert_eq!(findings(&Process::default()), []);
-    assert!(text(&[]).starts_with("Nothing was found."));
+    assert!(super::text(&[]).starts_with("Nothing was found."));
 }
 
 #[test]
@@ -531,11 +540,11 @@ fn what_the_kernel_does_not_show_is_said() {
     let mut process = process(unknown);
     process.causes = None;
     process.lost = 3;
-    let shown = text(core::slice::from_ref(&process));
+    let shown = text(process.clone());
     assert!(shown.contains("perf_event_paranoid") && shown.contains("not looked"), "{shown}");
     assert!(shown.contains("3 records were lost"), "{shown}");
     process.causes = Some(Causes::Sums);
-    assert!(text(&[process]).contains("coarser"));
+    assert!(text(process).contains("coarser"));
 }
 
 #[test]
@@ -592,5 +601,5 @@ fn hostile_numbers_are_no_overflow() {
             (next() as u32 % 9, wait)
         })
         .collect();
-    assert!(!text(&[Process { waits, began: u64::MAX, ..Process::default() }]).is_empty());
+    assert!(!text(Process { waits, began: u64::MAX, ..Process::default() }).is_empty());
 }

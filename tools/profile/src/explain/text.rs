@@ -1,11 +1,11 @@
 //! The findings as text.
 
-use super::{Kind, findings};
+use super::{Explained, Kind};
 use crate::read::Process;
 use crate::symbols::Symbols;
 use crate::text::{place, time};
 use std::fmt::Write as _;
-use waitword_record::format::{Causes, Wait};
+use waitword_record::format::Causes;
 
 /// The width of a line, except where a name is longer.
 const WIDTH: usize = 96;
@@ -13,16 +13,15 @@ const WIDTH: usize = 96;
 const SHOWN: usize = 20;
 
 /// The findings of all processes of a recording. Where there are none, it says what was looked for.
-pub fn text(processes: &[Process]) -> String {
+pub fn text(processes: &[(Process, Explained)]) -> String {
     let mut text = String::new();
     let mut is_anything_found = false;
-    for process in processes.iter().filter(|process| !process.waits.is_empty()) {
-        let found = findings(process);
+    for (process, Explained { findings: found, length, .. }) in processes {
         if found.is_empty() {
             continue;
         }
         is_anything_found = true;
-        let length = length(process);
+        let length = *length;
         let _ = writeln!(text, "process {}, {}:", process.pid, time(length));
         let mut symbols = Symbols::of(process);
         for (number, finding) in found.iter().take(SHOWN).enumerate() {
@@ -51,26 +50,11 @@ pub fn text(processes: &[Process]) -> String {
     text
 }
 
-/// The time from the beginning of the recording to the end of its last wait.
-fn length(process: &Process) -> u64 {
-    let ended = process.waits.iter().map(|(_, it)| it.began.saturating_add(it.took)).max();
-    let first = process.waits.iter().map(|(_, it)| it.began).min().unwrap_or(0);
-    let began = if process.began == 0 { first } else { process.began.min(first) };
-    ended.unwrap_or(0).saturating_sub(began).max(1)
-}
-
 /// What the recording cannot show.
-fn limits(text: &mut String, processes: &[Process]) {
-    let with_waits = || processes.iter().filter(|process| !process.waits.is_empty());
-    let shows = |process: &Process| {
-        process.waits.iter().any(|(_, it)| it.running | it.preempted | it.asleep != 0)
-    };
-    let has_locks = |process: &Process| {
-        let is_lock = |it: &Wait| it.object().is_some_and(|object| object.is_lock());
-        process.waits.iter().any(|(_, it)| it.holder != 0 && is_lock(it))
-    };
-    let is_known = |process: &&Process| process.causes.is_some() || shows(process);
-    if with_waits().any(has_locks) && !with_waits().any(|process| is_known(&process)) {
+fn limits(text: &mut String, processes: &[(Process, Explained)]) {
+    let with_waits = || processes.iter().filter(|(_, explained)| explained.length > 0);
+    let has_holders = with_waits().any(|(_, explained)| explained.has_holders);
+    if has_holders && !with_waits().any(|(_, explained)| explained.has_causes) {
         let unknown: Vec<String> =
             Kind::ALL.iter().filter(|kind| kind.needs_causes()).map(Kind::to_string).collect();
         flush_left(
@@ -82,13 +66,13 @@ fn limits(text: &mut String, processes: &[Process]) {
             ),
         );
     }
-    if with_waits().any(|process| process.causes == Some(Causes::Sums)) {
+    if with_waits().any(|(process, _)| process.causes == Some(Causes::Sums)) {
         flush_left(
             text,
             "What the holders did is from sums in /proc, which are coarser than context switches.",
         );
     }
-    let lost: u64 = processes.iter().map(|process| process.lost).fold(0, u64::saturating_add);
+    let lost: u64 = processes.iter().map(|(process, _)| process.lost).fold(0, u64::saturating_add);
     if lost > 0 {
         flush_left(text, &format!("{lost} records were lost; what they would show is missing."));
     }
