@@ -158,6 +158,12 @@ pub fn start(process: u32, directory: &[u8], threshold: u64) -> Result<(), Refus
     Ok(())
 }
 
+/// Ends the recording.
+pub fn stop(process: u32) {
+    recording::stop(process);
+    CONTROL.state.store(OFF, Release);
+}
+
 /// Does what another process asks for. `switch` sets the switches to what they are while waits are
 /// recorded, or are not; it may be called several times. Async-signal-safe; may take some
 /// milliseconds.
@@ -264,10 +270,24 @@ unsafe extern "C-unwind" {
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
 }
 
+/// Calls the recorder in a thread that may be cancelled, with deferred cancellation: the C
+/// library's `open` would act on a request.
+#[inline]
+pub fn undisturbed<R>(work: impl FnOnce() -> R) -> R {
+    let mut state = 0;
+    // SAFETY: the place is the state's. It cannot unwind.
+    unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut state) };
+    let result = work();
+    // SAFETY: the state that was found. With deferred cancellation it does not unwind.
+    unsafe { pthread_setcancelstate(state, ptr::null_mut()) };
+    result
+}
+
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
 /// From here on the calling thread handles no signals and is not cancelled: a handler that leaves
 /// by a jump, or a cancellation in the C library's `open`, would leave the work half done.
 fn disturb_not() -> Before {
-    const PTHREAD_CANCEL_DISABLE: c_int = 1;
     let mut before = Before { mask: MaybeUninit::uninit(), state: 0 };
     let mut all = MaybeUninit::uninit();
     // SAFETY: both sets have room; the first is filled in before it is read. No call can fail with

@@ -10,8 +10,11 @@ use waitword_record::format::Causes;
 const SHOWN: usize = 10;
 /// How many places are shown at which threads wait for something that is no lock.
 const SHOWN_OF_WORK: usize = 3;
-/// The drop-in, and the libraries that only pass a wait on.
-const BETWEEN: [&str; 3] = ["libwaitword_pthread", "libc.so", "libstdc++"];
+/// Our own libraries, and those that only pass a wait on.
+const BETWEEN: [&str; 3] = ["libwaitword", "libc.so", "libstdc++"];
+/// The same in a Rust program, which contains them.
+const BETWEEN_CRATES: [&str; 5] =
+    ["waitword::", "<waitword::", "waitword_record::", "lock_api::", "<lock_api::"];
 
 /// What a reader wants to know first: where, how long, and because of whom.
 pub fn summary(processes: &[Process]) -> String {
@@ -106,7 +109,10 @@ pub(crate) fn place_of(addresses: &[u64], symbols: &mut Symbols<'_>) -> String {
     const NAMED: usize = 3;
     let all: Vec<Frame> =
         addresses.iter().flat_map(|&address| symbols.frames(address).to_vec()).collect();
-    let is_between = |frame: &Frame| BETWEEN.iter().any(|name| frame.module.starts_with(name));
+    let is_between = |frame: &Frame| {
+        BETWEEN.iter().any(|name| frame.module.starts_with(name))
+            || BETWEEN_CRATES.iter().any(|name| frame.function.starts_with(name))
+    };
     let own = all.iter().position(|frame| !is_between(frame)).unwrap_or(0);
     let Some(first) = all.get(own) else {
         return "an unknown place".to_owned();

@@ -26,27 +26,27 @@ pub(super) struct Beats {
 }
 
 impl Beats {
-    pub(super) fn begin(pid: u32, block: Block, place: Arc<Place>, first: u64) -> Self {
+    pub(super) fn begin(pid: u32, blocks: Vec<Block>, place: Arc<Place>, first: u64) -> Self {
         let (stop, stopped) = channel();
         let sees_children =
             namespace("self").is_some_and(|it| namespace(pid).as_ref() == Some(&it));
         let thread = std::thread::spawn(move || {
-            let mut children = HashMap::new();
+            let mut children = Children::new();
             let mut beat = first;
             while stopped.recv_timeout(BETWEEN) == Err(RecvTimeoutError::Timeout) {
                 beat += 1;
                 if sees_children {
-                    find_children(pid, &block, &place, &mut children);
+                    find_children(pid, &blocks, &place, &mut children);
                 }
-                for block in children.values().chain([&block]) {
+                for block in children.values().flatten().chain(&blocks) {
                     // An error: it has ended.
                     _ = block.beat(beat);
                 }
             }
             if sees_children {
-                find_children(pid, &block, &place, &mut children);
+                find_children(pid, &blocks, &place, &mut children);
             }
-            end(children.values().chain([&block]));
+            end(children.values().flatten().chain(&blocks));
         });
         Self { stop, thread }
     }
@@ -80,12 +80,14 @@ fn namespace(pid: impl core::fmt::Display) -> Option<std::path::PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok()
 }
 
-fn find_children(pid: u32, block: &Block, place: &Place, children: &mut HashMap<u32, Block>) {
+/// The blocks of each.
+type Children = HashMap<u32, Vec<Block>>;
+
+fn find_children(pid: u32, blocks: &[Block], place: &Place, children: &mut Children) {
     for process in place.processes().filter(|&process| process != pid) {
-        if !children.contains_key(&process)
-            && let Some(child) = block.of_child(process)
-        {
-            children.insert(process, child);
+        let its: Vec<Block> = blocks.iter().filter_map(|block| block.of_child(process)).collect();
+        if its.len() > children.get(&process).map_or(0, Vec::len) {
+            children.insert(process, its);
         }
     }
 }
