@@ -405,5 +405,54 @@ mod tests {
         assert_eq!(CONTROL.state.load(Relaxed), END);
         follow(4, switch);
         assert_eq!(CONTROL.state.load(Relaxed), OFF);
+
+        no_request_is_lost(directory);
+    }
+
+    /// Another process asks once each time, at any moment, and threads follow at any moment.
+    fn no_request_is_lost(directory: &[u8]) {
+        const ROUNDS: u32 = 100;
+        const FOLLOWERS: u32 = 3;
+        let is_over = AtomicBool::new(false);
+        let until = |what: &str, is_it: &dyn Fn(u32) -> bool| {
+            let began = std::time::Instant::now();
+            while !is_it(CONTROL.state.load(Acquire)) {
+                assert!(began.elapsed().as_secs() < 60, "{what}: {:?}", now());
+                std::thread::yield_now();
+            }
+        };
+        let ask = |state| {
+            CONTROL.state.store(state, SeqCst);
+            SWITCH.store(ASKED, SeqCst);
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..FOLLOWERS {
+                scope.spawn(|| {
+                    while !is_over.load(Relaxed) {
+                        if SWITCH.load(Relaxed) == ASKED {
+                            follow(5, switch);
+                        }
+                        std::thread::yield_now();
+                    }
+                });
+            }
+            CONTROL.directory_len.store(directory.len() as u32, Relaxed);
+            for round in 0..ROUNDS {
+                ask(BEGIN);
+                match round % 3 {
+                    0 => {
+                        until("begins", &|state| state == ON);
+                        assert!(recording::is_on());
+                    }
+                    1 => until("starts", &|state| state != BEGIN),
+                    _ => {}
+                }
+                ask(END);
+                until("ends", &|state| state == OFF);
+                assert!(!recording::is_on());
+            }
+            is_over.store(true, Relaxed);
+        });
+        assert_ne!(SWITCH.load(Relaxed), 1);
     }
 }

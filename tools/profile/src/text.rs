@@ -16,6 +16,8 @@ const BETWEEN: [&str; 3] = ["libwaitword", "libc.so", "libstdc++"];
 const BETWEEN_CRATES: [&str; 5] =
     ["waitword::", "<waitword::", "waitword_record::", "lock_api::", "<lock_api::"];
 
+const STD: [&str; 4] = ["std::", "<std::", "core::", "<core::"];
+
 /// What a reader wants to know first: where, how long, and because of whom.
 pub fn summary(processes: &[Process]) -> String {
     let mut text = String::new();
@@ -113,7 +115,12 @@ pub(crate) fn place_of(addresses: &[u64], symbols: &mut Symbols<'_>) -> String {
         BETWEEN.iter().any(|name| frame.module.starts_with(name))
             || BETWEEN_CRATES.iter().any(|name| frame.function.starts_with(name))
     };
-    let own = all.iter().position(|frame| !is_between(frame)).unwrap_or(0);
+    // Of Rust's own functions, those that ours call are ours too.
+    let is_std = |frame: &&Frame| STD.iter().any(|name| frame.function.starts_with(name));
+    let first = all.iter().take_while(|frame| is_between(frame) || is_std(frame));
+    let own = first.collect::<Vec<_>>().into_iter().rposition(is_between).map_or(0, |at| at + 1);
+    // All of them: the innermost is better than none.
+    let own = if own < all.len() { own } else { 0 };
     let Some(first) = all.get(own) else {
         return "an unknown place".to_owned();
     };

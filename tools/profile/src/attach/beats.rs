@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
-use waitword_record::control::{END, PATIENCE};
+use waitword_record::control::{END, ON, PATIENCE};
 
 /// Several beats in the time after which a process ends the recording.
 const BETWEEN: Duration = Duration::from_nanos(PATIENCE / 10);
@@ -61,9 +61,11 @@ impl Beats {
 
 fn end<'a>(blocks: impl Iterator<Item = &'a Block> + Clone) {
     let began = Instant::now();
+    // One that has not begun, because its locks are not used, would not end either.
+    let is_on = |block: &&Block| block.state().is_ok_and(|state| state == ON);
+    let mut waiting: Vec<&Block> = blocks.clone().filter(is_on).collect();
     // Errors: they have ended.
-    blocks.clone().for_each(|block| _ = block.ask_to_end());
-    let mut waiting: Vec<&Block> = blocks.collect();
+    blocks.for_each(|block| _ = block.ask_to_end());
     loop {
         waiting.retain(|block| block.state().is_ok_and(|state| state == END));
         if waiting.is_empty() || began.elapsed() >= FOR_THE_END {
