@@ -2253,6 +2253,9 @@ unsigned int ww_version(void);
  * - others: the files cannot be made.
  *
  * May block for some milliseconds. Not async-signal-safe.
+ *
+ * # Safety
+ * `directory` must be NULL, which is refused (`EINVAL`), or point to a string.
  */
 int ww_record_start(const char *directory,
                     uint64_t threshold_ns);
