@@ -2237,6 +2237,36 @@ void ww_set_spin_budget_ns(uint64_t nanoseconds);
  */
 unsigned int ww_version(void);
 
+/**
+ * Begins to record why the threads of this process wait for mutexes, rwlocks, condition variables
+ * and semaphores of this library: which thread kept them, where, and what it did meanwhile. The
+ * command `waitword` shows that.
+ *
+ * `directory` is the absolute name of an existing directory, which gets three files. Waits shorter
+ * than `threshold_ns` nanoseconds are not recorded; 10000 is the time that it takes to wake a
+ * thread. A recording that has begun before ends. The environment variable `WAITWORD_RECORD`
+ * begins one when the library is loaded.
+ *
+ * Returns 0, or an error number, and then nothing is recorded:
+ * - `EINVAL`: `directory` is not absolute, or too long.
+ * - `EBUSY`: another thread begins a recording.
+ * - others: the files cannot be made.
+ *
+ * May block for some milliseconds. Not async-signal-safe.
+ *
+ * # Safety
+ * `directory` must be NULL, which is refused (`EINVAL`), or point to a string.
+ */
+int ww_record_start(const char *directory,
+                    uint64_t threshold_ns);
+
+/**
+ * Ends the recording, if there is one. What was recorded is in its files.
+ *
+ * May block for some milliseconds. Not async-signal-safe.
+ */
+void ww_record_stop(void);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus

@@ -6,6 +6,7 @@
 //! |------|---------------|
 //! | `futex2.rs`, `classic.rs` | the futex calls |
 //! | `settings.rs` | the waiter table's size, the spin budget, the version |
+//! | `record.rs` | the recording of waits |
 //! | `constants.rs`, `lock_flags.rs` | the constants for the preprocessor |
 //! | `call.rs` | code shared by the lock functions |
 //! | the others | one lock each |
@@ -49,6 +50,8 @@ pub mod event;
 pub mod once;
 
 pub mod settings;
+
+pub mod record;
 
 mod call;
 

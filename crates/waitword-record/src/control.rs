@@ -158,6 +158,12 @@ pub fn start(process: u32, directory: &[u8], threshold: u64) -> Result<(), Refus
     Ok(())
 }
 
+/// Ends the recording.
+pub fn stop(process: u32) {
+    recording::stop(process);
+    CONTROL.state.store(OFF, Release);
+}
+
 /// Does what another process asks for. `switch` sets the switches to what they are while waits are
 /// recorded, or are not; it may be called several times. Async-signal-safe; may take some
 /// milliseconds.
@@ -264,10 +270,24 @@ unsafe extern "C-unwind" {
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
 }
 
+/// Calls the recorder in a thread that may be cancelled, with deferred cancellation: the C
+/// library's `open` would act on a request.
+#[inline]
+pub fn undisturbed<R>(work: impl FnOnce() -> R) -> R {
+    let mut state = 0;
+    // SAFETY: the place is the state's. It cannot unwind.
+    unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut state) };
+    let result = work();
+    // SAFETY: the state that was found. With deferred cancellation it does not unwind.
+    unsafe { pthread_setcancelstate(state, ptr::null_mut()) };
+    result
+}
+
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
 /// From here on the calling thread handles no signals and is not cancelled: a handler that leaves
 /// by a jump, or a cancellation in the C library's `open`, would leave the work half done.
 fn disturb_not() -> Before {
-    const PTHREAD_CANCEL_DISABLE: c_int = 1;
     let mut before = Before { mask: MaybeUninit::uninit(), state: 0 };
     let mut all = MaybeUninit::uninit();
     // SAFETY: both sets have room; the first is filled in before it is read. No call can fail with
@@ -385,5 +405,54 @@ mod tests {
         assert_eq!(CONTROL.state.load(Relaxed), END);
         follow(4, switch);
         assert_eq!(CONTROL.state.load(Relaxed), OFF);
+
+        no_request_is_lost(directory);
+    }
+
+    /// Another process asks once each time, at any moment, and threads follow at any moment.
+    fn no_request_is_lost(directory: &[u8]) {
+        const ROUNDS: u32 = 100;
+        const FOLLOWERS: u32 = 3;
+        let is_over = AtomicBool::new(false);
+        let until = |what: &str, is_it: &dyn Fn(u32) -> bool| {
+            let began = std::time::Instant::now();
+            while !is_it(CONTROL.state.load(Acquire)) {
+                assert!(began.elapsed().as_secs() < 60, "{what}: {:?}", now());
+                std::thread::yield_now();
+            }
+        };
+        let ask = |state| {
+            CONTROL.state.store(state, SeqCst);
+            SWITCH.store(ASKED, SeqCst);
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..FOLLOWERS {
+                scope.spawn(|| {
+                    while !is_over.load(Relaxed) {
+                        if SWITCH.load(Relaxed) == ASKED {
+                            follow(5, switch);
+                        }
+                        std::thread::yield_now();
+                    }
+                });
+            }
+            CONTROL.directory_len.store(directory.len() as u32, Relaxed);
+            for round in 0..ROUNDS {
+                ask(BEGIN);
+                match round % 3 {
+                    0 => {
+                        until("begins", &|state| state == ON);
+                        assert!(recording::is_on());
+                    }
+                    1 => until("starts", &|state| state != BEGIN),
+                    _ => {}
+                }
+                ask(END);
+                until("ends", &|state| state == OFF);
+                assert!(!recording::is_on());
+            }
+            is_over.store(true, Relaxed);
+        });
+        assert_ne!(SWITCH.load(Relaxed), 1);
     }
 }

@@ -23,6 +23,6 @@ mod switches;
 mod turns;
 mod unwind;
 
-pub use control::{follow, start};
+pub use control::{follow, start, undisturbed};
 pub use recorder::{Began, What, begin, end, end_at_condvar, finish, note_release, release, take};
 pub use recording::{Refused, USUAL_THRESHOLD, is_on};

@@ -30,13 +30,15 @@
 //!
 //! # Cargo features
 //!
-//! They have parking_lot's names. Each is off by default:
+//! Each is off by default. All but `record` have parking_lot's names:
 //!
 //! * **`arc_lock`**: `lock_api`'s guards that own an [`Arc`](std::sync::Arc) of the lock, and the
 //!   methods that return them (`lock_arc`, `read_arc`, ...).
 //! * **`deadlock_detection`**: finds threads that wait for each other in a cycle, and reports them
 //!   and their locks. Its module, `waitword::deadlock`, has parking_lot's interface and a
 //!   background check.
+//! * **`record`**: records why threads wait, for the command `waitword profile`. Its module is
+//!   `waitword::record`.
 //! * **`serde`**: [`Mutex`], [`FairMutex`], [`ReentrantMutex`], [`RwLock`], [`CheckedMutex`] and
 //!   [`PiMutex`] are serialized and deserialized as the data they protect.
 //! * **`send_guard`**: a guard of [`Mutex`], [`FairMutex`] and [`RwLock`] may be dropped by another
@@ -174,6 +176,11 @@ cfg_if! {
         mod deadlock;
         #[cfg(not(loom))]
         pub mod raw;
+        #[cfg(all(feature = "record", not(loom)))]
+        pub mod record;
+        #[cfg(not(all(feature = "record", not(loom))))]
+        #[path = "record/none.rs"]
+        mod record;
         pub mod spin;
         pub mod stats;
         pub mod table;

@@ -12,13 +12,16 @@ use waitword_record::format::Causes;
 const SHOWN: usize = 10;
 /// How many places are shown at which threads wait for something that is no lock.
 const SHOWN_OF_WORK: usize = 3;
-/// The drop-in, and the libraries that only pass a wait on.
-const BETWEEN: [&str; 3] = ["libwaitword_pthread", "libc.so", "libstdc++"];
+/// Our own libraries, and those that only pass a wait on.
+const BETWEEN: [&str; 3] = ["libwaitword", "libc.so", "libstdc++"];
 /// Where the sources of standard libraries are, which are compiled into the program: the system's
 /// headers, and Rust's, as built and as installed.
 const BETWEEN_FILES: [&str; 3] = ["/usr/include/", "/rustc/", "/lib/rustlib/src/"];
 /// What their functions are called, where there is no line.
 const BETWEEN_NAMES: [&str; 5] = ["std::", "core::", "alloc::", "__gnu_cxx::", "__gthread_"];
+/// Crates that a Rust program contains, wherever their sources are.
+const BETWEEN_CRATES: [&str; 5] =
+    ["waitword::", "<waitword::", "waitword_record::", "lock_api::", "<lock_api::"];
 
 /// What a reader wants to know first: where, how long, and because of whom.
 pub fn summary(recording: &mut Recording<'_>) -> String {
@@ -150,6 +153,7 @@ pub(crate) fn place_as(
 /// Whether this function is a standard library's, or of a library that only passes a wait on.
 pub(crate) fn is_between(frame: &Frame) -> bool {
     BETWEEN.iter().any(|name| frame.module.starts_with(name))
+        || BETWEEN_CRATES.iter().any(|name| frame.function.starts_with(name))
         || match &frame.line {
             Some((file, _)) => BETWEEN_FILES.iter().any(|directory| file.contains(directory)),
             None => BETWEEN_NAMES.iter().any(|name| frame.function.starts_with(name)),

@@ -72,6 +72,7 @@ use super::sleep::{self, Signals, Spot};
 use crate::atomic::{AtomicU64, Ordering};
 use crate::futex::{Error, Scope};
 use crate::park::Until;
+use crate::record::{self, Object};
 
 const TOKEN: u64 = 1;
 const TOKENS: u64 = u32::MAX as u64;
@@ -264,6 +265,14 @@ pub(super) fn take<'u>(
 
 #[cold]
 fn wait(word: &AtomicU64, until: Until<'_>, signals: Signals) -> Result<(), Error> {
+    let address = core::ptr::from_ref(word).addr();
+    record::waiting(Object::Semaphore, address, until.deadline.is_some(), || {
+        wait_unrecorded(word, until, signals)
+    })
+}
+
+#[inline(always)]
+fn wait_unrecorded(word: &AtomicU64, until: Until<'_>, signals: Signals) -> Result<(), Error> {
     // Relaxed: a single word has a single modification order, so a giver that does not count this
     // waiter comes before, and `leave` sees its token. The fences of the waiter table, or the
     // kernel's, order the count before the sleep.

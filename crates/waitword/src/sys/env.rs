@@ -15,14 +15,19 @@ unsafe extern "C" {
 /// Async-signal-safe as far as `secure_getenv` is: it only reads. It must not run while another
 /// thread changes the environment, as is true for every reader of it.
 pub(crate) fn number(name: &CStr) -> Option<u64> {
+    text(name)?.to_str().ok()?.trim().parse().ok()
+}
+
+/// The environment variable `name`; `None` if unset or empty. As [`number`].
+pub(crate) fn text(name: &CStr) -> Option<&'static CStr> {
     // SAFETY: `name` is a C string. Nothing changes the environment while this call reads it: every
     // caller of `setenv` and `std::env::set_var` has promised that.
     let value = unsafe { secure_getenv(name.as_ptr()) };
     if value.is_null() {
         return None;
     }
-    // SAFETY: not null, so it is a C string in the environment. It is read before this function
-    // returns, and until then nothing changes the environment, as argued above.
+    // SAFETY: not null, so it is a C string in the environment. Nothing changes the environment
+    // until the caller has read it, as argued above.
     let value = unsafe { CStr::from_ptr(value) };
-    value.to_str().ok()?.trim().parse().ok()
+    (!value.is_empty()).then_some(value)
 }

@@ -78,8 +78,8 @@ fn watch_own(
     stop: &AtomicBool,
 ) -> Result<()> {
     let its = || -> Result<Process> {
-        let all = read(directory)?.into_iter();
-        let Some(process) = all.filter(|process| process.pid == remote.pid()).next_back() else {
+        let mut all = read(directory)?.into_iter();
+        let Some(process) = all.rfind(|process| process.pid == remote.pid()) else {
             bail!("{}: no recording of process {}", directory.display(), remote.pid());
         };
         Ok(process)

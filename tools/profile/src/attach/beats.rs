@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
-use waitword_record::control::{END, PATIENCE};
+use waitword_record::control::{END, ON, PATIENCE};
 
 /// Several beats in the time after which a process ends the recording.
 const BETWEEN: Duration = Duration::from_nanos(PATIENCE / 10);
@@ -26,27 +26,27 @@ pub(super) struct Beats {
 }
 
 impl Beats {
-    pub(super) fn begin(pid: u32, block: Block, place: Arc<Place>, first: u64) -> Self {
+    pub(super) fn begin(pid: u32, blocks: Vec<Block>, place: Arc<Place>, first: u64) -> Self {
         let (stop, stopped) = channel();
         let sees_children =
             namespace("self").is_some_and(|it| namespace(pid).as_ref() == Some(&it));
         let thread = std::thread::spawn(move || {
-            let mut children = HashMap::new();
+            let mut children = Children::new();
             let mut beat = first;
             while stopped.recv_timeout(BETWEEN) == Err(RecvTimeoutError::Timeout) {
                 beat += 1;
                 if sees_children {
-                    find_children(pid, &block, &place, &mut children);
+                    find_children(pid, &blocks, &place, &mut children);
                 }
-                for block in children.values().chain([&block]) {
+                for block in children.values().flatten().chain(&blocks) {
                     // An error: it has ended.
                     _ = block.beat(beat);
                 }
             }
             if sees_children {
-                find_children(pid, &block, &place, &mut children);
+                find_children(pid, &blocks, &place, &mut children);
             }
-            end(children.values().chain([&block]));
+            end(children.values().flatten().chain(&blocks));
         });
         Self { stop, thread }
     }
@@ -61,9 +61,11 @@ impl Beats {
 
 fn end<'a>(blocks: impl Iterator<Item = &'a Block> + Clone) {
     let began = Instant::now();
+    // One that has not begun, because its locks are not used, would not end either.
+    let is_on = |block: &&Block| block.state().is_ok_and(|state| state == ON);
+    let mut waiting: Vec<&Block> = blocks.clone().filter(is_on).collect();
     // Errors: they have ended.
-    blocks.clone().for_each(|block| _ = block.ask_to_end());
-    let mut waiting: Vec<&Block> = blocks.collect();
+    blocks.for_each(|block| _ = block.ask_to_end());
     loop {
         waiting.retain(|block| block.state().is_ok_and(|state| state == END));
         if waiting.is_empty() || began.elapsed() >= FOR_THE_END {
@@ -80,12 +82,14 @@ fn namespace(pid: impl core::fmt::Display) -> Option<std::path::PathBuf> {
     std::fs::read_link(format!("/proc/{pid}/ns/pid")).ok()
 }
 
-fn find_children(pid: u32, block: &Block, place: &Place, children: &mut HashMap<u32, Block>) {
+/// The blocks of each.
+type Children = HashMap<u32, Vec<Block>>;
+
+fn find_children(pid: u32, blocks: &[Block], place: &Place, children: &mut Children) {
     for process in place.processes().filter(|&process| process != pid) {
-        if !children.contains_key(&process)
-            && let Some(child) = block.of_child(process)
-        {
-            children.insert(process, child);
+        let its: Vec<Block> = blocks.iter().filter_map(|block| block.of_child(process)).collect();
+        if its.len() > children.get(&process).map_or(0, Vec::len) {
+            children.insert(process, its);
         }
     }
 }

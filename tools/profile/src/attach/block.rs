@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use waitword_record::control::{
-    BEGIN, Control, END, LONGEST_NAME, MAGIC, MOST_SWITCHES, ON, Switch, VERSION,
+    BEGIN, Control, END, LONGEST_NAME, MAGIC, MOST_SWITCHES, ON, STARTING, Switch, VERSION,
 };
 
 /// How much is read at once in search of the block.
@@ -29,13 +29,14 @@ pub(super) struct Block {
 /// The result of a search.
 pub(super) enum Found {
     /// No other process uses it, from now until it is dropped.
-    Free(Block),
+    Free(Vec<Block>),
     InUse,
     None,
 }
 
 impl Block {
-    /// Looks for the block of a process: the drop-in's, if it has several.
+    /// Looks for the blocks of a process: the drop-in's first. Each copy of the recorder has one:
+    /// the drop-in, the library, a program that contains it.
     ///
     /// # Errors
     /// The memory may not be read or written.
@@ -45,16 +46,17 @@ impl Block {
         let text = String::from_utf8_lossy(&text);
         let mut places: Vec<(u64, u64, bool)> = text.lines().filter_map(data).collect();
         places.sort_by_key(|&(.., is_drop_in)| !is_drop_in);
-        for (start, end, _) in places {
-            if let Some(address) = search(&memory, start, end) {
-                return match memory.try_lock() {
-                    Ok(()) => Ok(Found::Free(Self { memory, address })),
-                    Err(TryLockError::WouldBlock) => Ok(Found::InUse),
-                    Err(TryLockError::Error(error)) => Err(error),
-                };
-            }
+        let found = places.iter().filter_map(|&(start, end, _)| search(&memory, start, end));
+        let blocks = found.map(|address| Self { memory: Arc::clone(&memory), address });
+        let blocks: Vec<Self> = blocks.collect();
+        if blocks.is_empty() {
+            return Ok(Found::None);
         }
-        Ok(Found::None)
+        match memory.try_lock() {
+            Ok(()) => Ok(Found::Free(blocks)),
+            Err(TryLockError::WouldBlock) => Ok(Found::InUse),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
     }
 
     /// The block of a forked child, if it records into the same directory.
@@ -139,10 +141,10 @@ impl Block {
         self.write(offset_of!(Control, beats), &beat.to_ne_bytes())
     }
 
-    /// Asks for the end, if there is no other request.
+    /// Asks for the end of a recording, also of one that has not begun yet.
     pub(super) fn ask_to_end(&self) -> io::Result<()> {
         match self.state()? {
-            ON => self.ask(END),
+            ON | BEGIN | STARTING => self.ask(END),
             _ => Ok(()),
         }
     }

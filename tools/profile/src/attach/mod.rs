@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
-use waitword_record::control::{BEGIN, END, FAILED, ON};
+use waitword_record::control::{FAILED, ON};
 
 /// The time between two looks at the block.
 const BETWEEN: Duration = Duration::from_millis(10);
@@ -101,7 +101,7 @@ impl core::error::Error for Refusal {}
 #[derive(Debug)]
 pub struct Attached {
     place: Arc<Place>,
-    block: Block,
+    blocks: Vec<Block>,
     /// None: ended.
     beats: Option<Beats>,
 }
@@ -117,12 +117,12 @@ impl Attached {
         if let Some(why) = remote.denied() {
             return Err(Refusal::Denied(why.to_owned()));
         }
-        let block = match Block::find(pid).map_err(|error| Refusal::Denied(error.to_string()))? {
-            Found::Free(block) => block,
+        let blocks = match Block::find(pid).map_err(|error| Refusal::Denied(error.to_string()))? {
+            Found::Free(blocks) => blocks,
             Found::None => return Err(Refusal::Unserved),
             Found::InUse => return Err(Refusal::Busy),
         };
-        if let Some(directory) = block.own_directory() {
+        if let Some(directory) = blocks.iter().find_map(Block::own_directory) {
             return Err(Refusal::RecordsAlready(directory));
         }
         if !request.despite_filter && has_own_filter(pid) {
@@ -130,11 +130,13 @@ impl Attached {
         }
         let place = Arc::new(Place::new(pid).map_err(Refusal::Place)?);
         let beat = crate::now() | 1;
-        let asked = block.ask_to_begin(place.inside(), request.threshold, beat);
-        asked.map_err(|_| Refusal::Ended)?;
-        await_beginning(&block, request.patience, stop)?;
-        let beats = Beats::begin(pid, block.clone(), Arc::clone(&place), beat);
-        Ok(Self { place, block, beats: Some(beats) })
+        for block in &blocks {
+            let asked = block.ask_to_begin(place.inside(), request.threshold, beat);
+            asked.map_err(|_| Refusal::Ended)?;
+        }
+        await_beginning(&blocks, request.patience, stop)?;
+        let beats = Beats::begin(pid, blocks.clone(), Arc::clone(&place), beat);
+        Ok(Self { place, blocks, beats: Some(beats) })
     }
 
     /// Where its files are, as this process sees them. They are removed when this is dropped. The
@@ -153,7 +155,7 @@ impl Attached {
 
     /// Whether the process has ended, or executed another program.
     pub fn has_ended(&self) -> bool {
-        self.block.state().is_err()
+        self.blocks.iter().any(|block| block.state().is_err())
     }
 
     /// Ends the recording: the process goes on without, from the next time that one of its threads
@@ -171,28 +173,37 @@ impl Drop for Attached {
     }
 }
 
-fn await_beginning(block: &Block, patience: Duration, stop: &AtomicBool) -> Result<(), Refusal> {
+/// Returns when a recording has begun. Others begin when their locks are used.
+fn await_beginning(blocks: &[Block], patience: Duration, stop: &AtomicBool) -> Result<(), Refusal> {
     let began = Instant::now();
     loop {
-        match block.state() {
-            Err(_) => return Err(Refusal::Ended),
-            Ok(ON) => return Ok(()),
-            Ok(FAILED) => return Err(Refusal::Failed(block.failure())),
-            // Once more: the process may have set a switch at the same moment.
-            Ok(BEGIN) => _ = block.turn_switches(),
-            Ok(_) => {}
+        let mut failed = None;
+        let mut is_asked = false;
+        for block in blocks {
+            match block.state() {
+                Err(_) => return Err(Refusal::Ended),
+                Ok(ON) => return Ok(()),
+                Ok(FAILED) => failed = Some(block),
+                Ok(_) => {
+                    is_asked = true;
+                    // Once more: the process may have set a switch at the same moment.
+                    _ = block.turn_switches();
+                }
+            }
         }
-        let refusal = match () {
+        let refusal = match failed {
+            Some(block) if !is_asked => Refusal::Failed(block.failure()),
             // Relaxed: the flag stands alone.
-            () if stop.load(Relaxed) => Refusal::Stopped,
-            () if began.elapsed() >= patience => Refusal::NobodyFollowed(patience),
-            () => {
+            _ if stop.load(Relaxed) => Refusal::Stopped,
+            Some(block) if began.elapsed() >= patience => Refusal::Failed(block.failure()),
+            None if began.elapsed() >= patience => Refusal::NobodyFollowed(patience),
+            _ => {
                 std::thread::sleep(BETWEEN);
                 continue;
             }
         };
-        // An error: it has ended.
-        _ = block.ask(END);
+        // Errors: it has ended.
+        blocks.iter().for_each(|block| _ = block.ask_to_end());
         return Err(refusal);
     }
 }

@@ -36,6 +36,7 @@ use super::interrupter::Interrupter;
 use super::mutex::after_wait::Stands;
 use super::{LockError, RawPosixMutex};
 use crate::park::Until;
+use crate::record;
 use crate::sys::clock::Deadline;
 use word::BY_PRIORITY;
 #[cfg(not(loom))]
@@ -152,7 +153,13 @@ impl RawCondvar {
         match mutex.waiters_stand() {
             #[cfg(not(loom))]
             Stands::ByPriority => priority::wait(self, mutex, until.deadline, None),
-            _ => Waited::clean(private::wait(self, mutex, until)),
+            _ => Waited::clean(record::waiting_with(
+                self.address(),
+                mutex.address(),
+                until.deadline.is_some(),
+                || private::wait(self, mutex, until),
+                |waited| matches!(waited, Ok(Wakeup::Signalled)),
+            )),
         }
     }
 
@@ -174,6 +181,10 @@ impl RawCondvar {
         self.notify(usize::MAX)
     }
 
+    fn address(&self) -> usize {
+        core::ptr::from_ref(self).addr()
+    }
+
     #[cold]
     #[inline(never)]
     fn notify(&self, count: usize) -> usize {
@@ -189,6 +200,7 @@ impl RawCondvar {
             if bound_to & BY_PRIORITY != 0 {
                 return priority::notify(self, count);
             }
+            record::signalling(self.address());
             // `None` means that the waiters, or their mutex, have changed since.
             if let Some(signalled) = private::notify(self, bound_to, count) {
                 return signalled;

@@ -149,7 +149,8 @@ impl RawPosixMutex {
         let at_once = self.try_word(self.state());
         self.note_woken(at_once);
         if !at_once {
-            let without_deadline = self.lock_word(self.state(), None);
+            // A wait at the condvar, as far as it is recorded.
+            let without_deadline = self.lock_word_unrecorded(self.state(), None);
             debug_assert!(without_deadline.is_ok());
         }
     }

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::atomic::Ordering;
 use crate::park::spin;
+use crate::record::{self, Object};
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 
@@ -119,6 +120,18 @@ impl RawPosixMutex {
         seen: State,
         deadline: Option<&Deadline>,
     ) -> Result<(), LockTimedOut> {
+        record::waiting(Object::Mutex, self.address(), deadline.is_some(), || {
+            self.lock_word_unrecorded(seen, deadline)
+        })
+    }
+
+    /// [`lock_word`](Self::lock_word) in a wait that is recorded as something else.
+    #[inline(always)]
+    pub(super) fn lock_word_unrecorded(
+        &self,
+        seen: State,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), LockTimedOut> {
         // It may be free by now, or may have been free all along, with waiters.
         if stats::is_enabled() && !self.state().may_barge() {
             stats::count(Event::Contended);
@@ -194,7 +207,7 @@ impl RawPosixMutex {
     /// [`unlock`](Self::unlock) of a mutex whose word was `seen`.
     #[inline(never)]
     pub(super) fn unlock_contended(&self, seen: State) {
-        if !self.is_plain(seen) || !self.release_to_the_awake(seen) {
+        if !self.is_plain(seen) || record::is_on() || !self.release_to_the_awake(seen) {
             self.unlock_or_panic();
         }
     }
@@ -270,6 +283,8 @@ impl RawPosixMutex {
     /// Releases the lock by its word, last seen in this state. An owner, if the mutex keeps one, is
     /// left to the caller.
     pub(super) fn unlock_word(&self, state: State, then: Then) {
+        let hands_over = || then == Then::HandOff || self.hands_over();
+        record::releasing(self.address(), || self.has_waiters(), hands_over);
         if self.is_shared_in(state) {
             return shared::unlock(self);
         }

@@ -395,7 +395,11 @@ impl RawPosixMutex {
     /// The key of its waiters in the table.
     #[inline]
     pub(in crate::lock) fn key(&self) -> Key {
-        key_of_mutex_at(core::ptr::from_ref(self).addr())
+        key_of_mutex_at(self.address())
+    }
+
+    pub(in crate::lock) fn address(&self) -> usize {
+        core::ptr::from_ref(self).addr()
     }
 
     /// In a model, once all threads have ended: checks that nothing is left in the word or in the

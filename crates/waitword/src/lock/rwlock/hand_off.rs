@@ -24,6 +24,7 @@ use crate::atomic::fence;
 use crate::futex::parking::{Token, unpark};
 use crate::lock::key_of;
 use crate::private::{Choice, Unparked, waiter_table};
+use crate::record;
 use crate::stats::{self, Event};
 use core::cell::Cell;
 
@@ -242,6 +243,7 @@ impl RawRwLock {
     /// Gives up `release` and serves the waiters.
     #[cold]
     pub(super) fn hand_off(&self, state: State, release: Release) {
+        record::releasing(self.address(), || release != Release::Nothing, || false);
         if state.is_shared() {
             self.release_in_kernel(release);
         } else {
@@ -252,6 +254,7 @@ impl RawRwLock {
     /// The same, and the first waiter gets the lock.
     #[cold]
     pub(super) fn hand_off_fairly(&self, release: Release) {
+        record::releasing(self.address(), || true, || true);
         self.look(Occasion::Leaves { release, fair: true });
     }
 

@@ -36,12 +36,25 @@ use super::waiter::{Queued, Waiter};
 use super::word::{BIASED, READERS_WAIT, Right, SLOTS, TURN, UPGRADABLE, UPGRADE_WAITS};
 use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::Ordering::Acquire;
+use crate::record::{self, Object};
 use crate::sys::clock::Deadline;
 
 impl RawRwLock {
     /// Waits to read.
     #[cold]
     pub(super) fn wait_shared(
+        &self,
+        right: Right,
+        owner: u32,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), RwLockError> {
+        record::waiting(Object::Read, self.address(), deadline.is_some(), || {
+            self.wait_shared_unrecorded(right, owner, deadline)
+        })
+    }
+
+    #[inline(always)]
+    fn wait_shared_unrecorded(
         &self,
         right: Right,
         owner: u32,
@@ -83,6 +96,17 @@ impl RawRwLock {
     /// Waits to write, or for the upgradable lock.
     #[cold]
     pub(super) fn wait_exclusive(
+        &self,
+        wish: Wish,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), RwLockError> {
+        record::waiting(Object::Write, self.address(), deadline.is_some(), || {
+            self.wait_exclusive_unrecorded(wish, deadline)
+        })
+    }
+
+    #[inline(always)]
+    fn wait_exclusive_unrecorded(
         &self,
         wish: Wish,
         deadline: Option<&Deadline>,

@@ -67,6 +67,7 @@ use super::{RawRwLock, RwLockError, Wish};
 use crate::atomic::AtomicU64;
 use crate::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release as Releasing};
 use crate::park::spin::Spin;
+use crate::record::{self, Object};
 use crate::sys::clock::Deadline;
 
 impl RawRwLock {
@@ -106,6 +107,18 @@ impl RawRwLock {
     /// Waits to read.
     #[cold]
     pub(super) fn wait_shared_in_kernel(
+        &self,
+        right: Right,
+        owner: u32,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), RwLockError> {
+        record::waiting(Object::Read, self.address(), deadline.is_some(), || {
+            self.wait_shared_in_kernel_unrecorded(right, owner, deadline)
+        })
+    }
+
+    #[inline(always)]
+    fn wait_shared_in_kernel_unrecorded(
         &self,
         right: Right,
         owner: u32,
@@ -240,6 +253,17 @@ impl RawRwLock {
     /// Waits to write, or for the upgradable lock.
     #[cold]
     pub(super) fn wait_exclusive_in_kernel(
+        &self,
+        wish: Wish,
+        deadline: Option<&Deadline>,
+    ) -> Result<(), RwLockError> {
+        record::waiting(Object::Write, self.address(), deadline.is_some(), || {
+            self.wait_exclusive_in_kernel_unrecorded(wish, deadline)
+        })
+    }
+
+    #[inline(always)]
+    fn wait_exclusive_in_kernel_unrecorded(
         &self,
         wish: Wish,
         deadline: Option<&Deadline>,

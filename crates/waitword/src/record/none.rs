@@ -1,0 +1,42 @@
+//! Without the feature `record`: nothing is recorded.
+
+/// What a thread waits for.
+#[derive(Clone, Copy)]
+pub(crate) enum Object {
+    Mutex,
+    Read,
+    Write,
+    Semaphore,
+}
+
+#[inline(always)]
+pub(crate) fn is_on() -> bool {
+    false
+}
+
+#[inline(always)]
+pub(crate) fn waiting<T, E>(
+    _: Object,
+    _: usize,
+    _: bool,
+    wait: impl FnOnce() -> Result<T, E>,
+) -> Result<T, E> {
+    wait()
+}
+
+#[inline(always)]
+pub(crate) fn waiting_with<R>(
+    _: usize,
+    _: usize,
+    _: bool,
+    wait: impl FnOnce() -> R,
+    _: impl FnOnce(&R) -> bool,
+) -> R {
+    wait()
+}
+
+#[inline(always)]
+pub(crate) fn releasing(_: usize, _: impl FnOnce() -> bool, _: impl FnOnce() -> bool) {}
+
+#[inline(always)]
+pub(crate) fn signalling(_: usize) {}
