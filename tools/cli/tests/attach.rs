@@ -137,6 +137,7 @@ fn shows_sites(text: &str) {
         assert!(lines.next().is_some_and(|line| line.contains("program.c:")), "{waiter}: {text}");
         let kept = lines.next().unwrap_or_default();
         assert!(kept.contains(holder) && kept.contains("program.c:"), "{holder}: {text}");
+        assert!(kept.contains("asleep in clock_nanosleep"), "{holder}: {text}");
     }
     assert!(text.contains("sleeps_on_a_word ("), "{text}");
 }

@@ -1,5 +1,6 @@
 //! `waitword profile --pid`: a program that runs already.
 
+use super::watcher::Watcher;
 use super::{Args, make_output, say_where};
 use crate::deadlock::shell;
 use crate::out_file::print;
@@ -60,7 +61,9 @@ fn record(
     output: Option<&Path>,
     stop: &AtomicBool,
 ) -> Result<()> {
+    let watcher = Watcher::begin(attached.directory(), None);
     wait(duration, stop, || attached.has_ended());
+    drop(watcher);
     attached.end();
     print(&summary(recording::profiles(attached.directory(), USUAL_LISTED)?))?;
     if let Some(output) = output {

@@ -4,7 +4,8 @@
 use std::io;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use waitword_profile::remote::wait_for_end;
 use waitword_profile::watch::Watch;
@@ -18,18 +19,21 @@ const TIMES: u32 = 100;
 /// rare.
 const LONGEST: Duration = Duration::from_millis(200);
 
-/// Runs a command that records into this directory, to its end. With a limit, what does not end by
-/// itself is printed once a thread has waited that long.
-pub(super) fn status(
-    command: &mut Command,
-    directory: &Path,
-    limit: Option<Duration>,
-) -> io::Result<ExitStatus> {
-    let mut child = command.spawn()?;
-    std::thread::scope(|scope| {
+/// Watches the recording in a directory until it is dropped.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    /// Dropped first, which ends the thread.
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watcher {
+    /// With a limit, what does not end by itself is printed once a thread has waited that long.
+    pub(super) fn begin(directory: &Path, limit: Option<Duration>) -> Self {
+        let directory = directory.to_owned();
         let (end, ended) = channel::<()>();
-        scope.spawn(move || {
-            let mut watch = Watch::new(directory, limit);
+        let thread = std::thread::spawn(move || {
+            let mut watch = Watch::new(&directory, limit);
             let mut pause = BETWEEN;
             while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 let begin = Instant::now();
@@ -39,8 +43,27 @@ pub(super) fn status(
                 pause = (begin.elapsed() * TIMES).clamp(BETWEEN, LONGEST);
             }
         });
-        wait_for_end(child.id());
-        drop(end);
-    });
+        Self { end: Some(end), thread: Some(thread) }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.end = None;
+        // A panic there has been printed.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Runs a command that records into this directory, to its end, and watches it.
+pub(super) fn status(
+    command: &mut Command,
+    directory: &Path,
+    limit: Option<Duration>,
+) -> io::Result<ExitStatus> {
+    let mut child = command.spawn()?;
+    let watcher = Watcher::begin(directory, limit);
+    wait_for_end(child.id());
+    drop(watcher);
     child.wait()
 }
