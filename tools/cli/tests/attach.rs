@@ -211,7 +211,7 @@ fn a_killed_tool_leaves_a_program_that_soon_records_no_more() {
         program.goes_on();
     }
     program.goes_on();
-    [first, second].map(|directory| std::fs::remove_dir_all(directory).unwrap());
+    [first, second].iter().for_each(|directory| std::fs::remove_dir_all(directory).unwrap());
 }
 
 /// A rings file that a process has mapped.
