@@ -179,10 +179,9 @@ fn a_running_program_is_recorded_again_and_again() {
     assert!(!inside.exists());
 }
 
-#[test]
-fn a_killed_tool_leaves_a_program_that_soon_records_no_more() {
-    let _watchdog = watch_for(limit(180));
-    let mut program = Running::start("contended");
+/// Starts a command that records the program for long, and kills it once it does. Its directory
+/// stays.
+fn kill_a_tool(program: &Running) -> PathBuf {
     let mut tool = waitword(&["profile", "--pid", &program.pid().to_string(), "--seconds", "3600"])
         .stdout(Stdio::null())
         .spawn()
@@ -192,6 +191,14 @@ fn a_killed_tool_leaves_a_program_that_soon_records_no_more() {
     }
     tool.kill().unwrap();
     tool.wait().unwrap();
+    rings_of(program.pid()).parent().unwrap().to_owned()
+}
+
+#[test]
+fn a_killed_tool_leaves_a_program_that_soon_records_no_more() {
+    let _watchdog = watch_for(limit(180));
+    let mut program = Running::start("contended");
+    let first = kill_a_tool(&program);
     program.goes_on();
     // Another one need not wait for the end.
     let attached = begin(program.pid(), REQUEST).unwrap();
@@ -200,21 +207,12 @@ fn a_killed_tool_leaves_a_program_that_soon_records_no_more() {
     program.goes_on();
     assert!(!program.records());
 
-    let mut tool = waitword(&["profile", "--pid", &program.pid().to_string(), "--seconds", "3600"])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    while !program.records() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let inside = rings_of(program.pid());
-    tool.kill().unwrap();
-    tool.wait().unwrap();
+    let second = kill_a_tool(&program);
     while program.records() {
         program.goes_on();
     }
     program.goes_on();
-    std::fs::remove_dir_all(inside.parent().unwrap()).unwrap();
+    [first, second].iter().for_each(|directory| std::fs::remove_dir_all(directory).unwrap());
 }
 
 /// A rings file that a process has mapped.
