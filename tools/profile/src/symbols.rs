@@ -5,6 +5,7 @@ pub(crate) mod files;
 pub use files::Files;
 
 use crate::read::{Mapping, Process};
+use cpp_demangle::{DemangleOptions, Symbol};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -121,13 +122,16 @@ impl<'a> Symbols<'a> {
 }
 
 /// A name as a programmer writes it.
+/// The name as it is in the source. Without a C++ function's parameters, which may be longer than a
+/// line: the place has a line number, if it has debug information.
 fn demangle(name: &str) -> String {
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
     // A C function may be called `f`, which is C++'s short name of a type.
     let is_mangled = name.starts_with("_Z") || name.starts_with("__Z");
-    let cpp = || cpp_demangle::Symbol::new(name).ok().and_then(|symbol| symbol.demangle().ok());
+    let options = DemangleOptions::new().no_params().no_return_type();
+    let cpp = || Symbol::new(name).ok()?.demangle_with_options(&options).ok();
     is_mangled.then(cpp).flatten().unwrap_or_else(|| name.to_owned())
 }
 

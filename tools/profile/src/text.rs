@@ -82,10 +82,11 @@ pub fn summary(recording: &mut Recording<'_>) -> String {
             let _ = writeln!(text, "{} {was} lost.", count(lost, "record"));
         }
     }
-    if lost_in_all > 0 && known == 0 {
+    let has = |causes| all.iter().any(|(it, _)| it.process.causes == Some(causes));
+    if lost_in_all > 0 && known == 0 && !has(Causes::Switches) {
         text += "What the holders did meanwhile is not known: the kernel does not let this user\n\
                  see context switches (perf_event_paranoid above 2, or a container).\n";
-    } else if all.iter().any(|(it, _)| it.process.causes == Some(Causes::Sums)) {
+    } else if has(Causes::Sums) {
         text += "What the holders did is an estimate from /proc: the kernel does not let this\n\
                  user see context switches (perf_event_paranoid above 2, or a container).\n";
     }

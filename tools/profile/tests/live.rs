@@ -97,9 +97,12 @@ fn every_record_is_found_once_while_threads_come_and_go() {
         all.values().chain([&live.rates().others()]).map(|it| it.nanoseconds).sum::<u64>(),
         total
     );
-    let (id, stack) = (process.id, *process.recorded.stacks.keys().next().unwrap());
-    let frames = live.frames(id, stack);
-    assert!(frames.iter().any(|frame| frame.function.contains("record")), "{frames:?}");
+    // Not each of them: on a busy machine, a walk may end where another thread has not finished
+    // reading the module's table.
+    let (id, stacks) = (process.id, process.recorded.stacks.keys().copied().collect::<Vec<_>>());
+    let is_named =
+        |stack: &u32| live.frames(id, *stack).iter().any(|frame| frame.function.contains("record"));
+    assert!(stacks.iter().any(is_named), "{stacks:?}");
     // Another reader, who comes later, finds the same.
     let mut later = Found::new();
     poll(&mut open(place.path()).unwrap(), &mut later);
