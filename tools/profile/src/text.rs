@@ -115,12 +115,12 @@ fn cause(site: &Site) -> String {
 
 /// The innermost functions of the program itself, with the line of the first one.
 pub(crate) fn place(process: &Process, symbols: &mut Symbols<'_>, stack: u32) -> String {
-    place_as(addresses_of(process, stack), symbols, shown, name)
+    place_as(addresses_of(process, stack), symbols, shown, caller)
 }
 
 /// The same, of a stack's return addresses.
 pub(crate) fn place_of(addresses: &[u64], symbols: &mut Symbols<'_>) -> String {
-    place_as(addresses, symbols, shown, name)
+    place_as(addresses, symbols, shown, caller)
 }
 
 /// The return addresses of a stack; none if it is unknown.
@@ -161,8 +161,17 @@ pub(crate) fn is_between(frame: &Frame) -> bool {
         }
 }
 
-fn name(frame: &Frame) -> String {
-    escaped(&frame.function)
+/// A function that has called the first one, with its line: the first one may be a wrapper of
+/// `pthread_mutex_lock` that all the program calls.
+fn caller(frame: &Frame) -> String {
+    let function = escaped(&frame.function);
+    match &frame.line {
+        Some((path, line)) => {
+            let file = path.rsplit('/').next().unwrap_or(path);
+            format!("{function} ({}:{line})", escaped(file))
+        }
+        None => function,
+    }
 }
 
 /// A number of things, in words.
