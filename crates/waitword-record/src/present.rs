@@ -31,7 +31,13 @@ impl Ring {
         }
         // Release: a reader that finds the count finds the addresses.
         self.held_count.store(count.wrapping_add(1), Release);
-        self.count_turn(address);
+    }
+
+    /// Whether the thread is known to hold this lock.
+    pub(crate) fn holds(&self, address: u64) -> bool {
+        // Relaxed: only this thread writes these fields.
+        let known = self.held.iter().take(self.held_count.load(Relaxed) as usize);
+        known.into_iter().any(|held| held.load(Relaxed) & !HELD_TO_READ == address)
     }
 
     /// The thread is about to release this lock: the hold that began last, if it has more than one.
@@ -109,10 +115,12 @@ mod tests {
         // The last hold of two.
         ring.release(0x10);
         assert_eq!(held(&ring), (2, vec![0x10, 0x30]));
+        assert!([0x10, 0x30].iter().all(|&lock| ring.holds(lock)) && !ring.holds(0x20));
         assert!(!ring.release(0x40));
         ring.release(0x10);
         ring.release(0x30);
         assert_eq!(held(&ring), (0, vec![]));
+        assert!(!ring.holds(0x10));
         ring.release(0x30);
         assert_eq!(held(&ring), (0, vec![]));
     }

@@ -165,6 +165,16 @@ fn ended(process: u32) {
 pub fn take(process: u32, address: u64, to_read: bool) {
     if let Some(ring) = my_ring(process) {
         ring.hold(address, to_read);
+        ring.count_turn(address);
+    }
+}
+
+/// As [`take`], for a caller that does not see every thread take the lock, and that has no lock
+/// more than once: its turns are not counted, because threads are compared by them.
+#[inline]
+pub fn hold(process: u32, address: u64) {
+    if let Some(ring) = my_ring(process).filter(|ring| !ring.holds(address)) {
+        ring.hold(address, false);
     }
 }
 
