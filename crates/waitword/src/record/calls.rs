@@ -117,12 +117,12 @@ pub(crate) fn took(address: usize, sees_to_that: impl FnOnce() -> bool) {
     }
 }
 
-/// Not as a turn: the recorder would compare threads by their turns, and those without contention
-/// do not come here.
+/// Not as a turn: threads are compared by their turns, and those without contention do not come
+/// here.
 #[cold]
 #[inline(never)]
 fn note_hold(address: usize) {
-    undisturbed(|| waitword_record::hold(process_number(), address as u64));
+    waitword_record::hold(process_number(), address as u64);
 }
 
 /// The caller is about to release a lock. `has_waiters`: threads wait for it. `hands_over`: it is
@@ -151,10 +151,8 @@ pub(crate) fn signalling(condvar: usize) {
 #[inline(never)]
 fn note_release(address: usize, to_waiters: Option<bool>) {
     let address = address as u64;
-    undisturbed(|| {
-        if let Some(hands_over) = to_waiters {
-            waitword_record::note_release(process_number(), address, hands_over);
-        }
-        waitword_record::release(process_number(), address);
-    });
+    if let Some(hands_over) = to_waiters {
+        undisturbed(|| waitword_record::note_release(process_number(), address, hands_over));
+    }
+    waitword_record::release(process_number(), address);
 }

@@ -140,7 +140,7 @@ impl RawPosixMutex {
         if cfg!(feature = "send_guard") || !state.is_special() && self.is_shared_in(state) {
             return false;
         }
-        if !state.is_special() {
+        if !state.is_special() && !state.has_parked() {
             // As if a waiter was parked. While a recording is on, only an unlock clears this. (A
             // waiter that gives up just as it begins may: then the hold stays noted until the next
             // such unlock by this thread.)
