@@ -19,7 +19,6 @@ pub mod rates;
 mod records;
 mod rings;
 pub mod source;
-mod taken;
 
 use crate::export::pprof::pprof_of;
 use crate::sites::{Key, Site};

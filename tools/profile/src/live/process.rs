@@ -117,11 +117,11 @@ impl Followed {
         for (thread, name) in found.names {
             self.name(thread, &name);
         }
-        for (thread, cells) in found.cells {
-            self.add(thread, &cells, each);
-        }
-        // After the rings: see there.
+        // After the rings, and before their cells: see there.
         let (is_complete, has_grown) = self.poll_records(discards, each)?;
+        for (thread, ring, first, cells) in found.cells.into_iter().filter(|_| is_complete) {
+            self.pass(thread, ring, first, &cells, each);
+        }
         self.poll_maps()?;
         self.recorded.causes = match half(&header, offset_of!(Header, causes)) {
             1 => Some(Causes::Switches),
@@ -152,22 +152,10 @@ impl Followed {
         let result = records.poll(&file, MOST_BYTES, &mut |block| {
             has_grown = true;
             self.name(block.thread, block.name);
-            let rest: Vec<Vec<Cell>> = self
-                .rings
-                .taken
-                .rest(block.thread, block.first, &block.cells)
-                .into_iter()
-                .map(<[Cell]>::to_vec)
-                .collect();
-            for cells in rest {
-                self.add(block.thread, &cells, each);
-            }
+            self.pass(block.thread, block.ring, block.first, &block.cells, each);
         });
         self.records = records;
         let is_complete = result?;
-        if is_complete {
-            self.rings.records_are_read();
-        }
         if discards {
             self.records.discard(&path);
         }
@@ -218,6 +206,19 @@ impl Followed {
             self.lost_here += 1;
         }
         self.maps_version += 1;
+    }
+
+    /// Passes on those of these cells that are new: of a ring, from the cell with this number.
+    fn pass(
+        &mut self,
+        thread: u32,
+        ring: u64,
+        first: u64,
+        cells: &[Cell],
+        each: &mut dyn FnMut(&Self, u32, Record<'_>),
+    ) {
+        let old = self.rings.pass(ring, first, cells.len());
+        self.add(thread, &cells[old..], each);
     }
 
     fn add(
@@ -277,15 +278,14 @@ impl Followed {
 /// What the rings contained, to be added when they have been read.
 struct News {
     threads: Vec<Thread>,
-    cells: Vec<(u32, Vec<Cell>)>,
+    /// Thread, ring, the number of the first cell.
+    cells: Vec<(u32, u64, u64, Vec<Cell>)>,
     names: Vec<(u32, Vec<u8>)>,
 }
 
 impl Found for News {
-    fn cells(&mut self, thread: u32, cells: &[Cell]) {
-        if !cells.is_empty() {
-            self.cells.push((thread, cells.to_vec()));
-        }
+    fn cells(&mut self, thread: u32, ring: u64, first: u64, cells: &[Cell]) {
+        self.cells.push((thread, ring, first, cells.to_vec()));
     }
 
     fn name(&mut self, thread: u32, name: &[u8]) {
