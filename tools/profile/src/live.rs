@@ -30,6 +30,7 @@ use rates::Rates;
 use rustix::time::{ClockId, clock_gettime};
 use source::Source;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::rc::Rc;
 use waitword_record::format::{Hold, Wait};
 
@@ -86,6 +87,12 @@ impl Live {
     /// See [`Follower::discard`].
     pub fn discard(&mut self) {
         self.follower.discard();
+    }
+
+    /// From now on, looks for programs and libraries below this directory first: the root of a
+    /// process that may see other files than this one.
+    pub fn look_below(&mut self, root: PathBuf) {
+        self.files = Rc::new(Files::below(root));
     }
 
     /// Reads what is new. `each` gets every new record.
