@@ -57,6 +57,10 @@ pub(crate) struct Args {
     listen: SocketAddr,
     /// How many places have metrics of their own: the first ones that lose time, the costliest
     /// first. All others are summed up
+    /// Also answer requests for this name of the machine. Otherwise only those for an address or
+    /// `localhost` are, so that no web page can send a browser here
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
     #[arg(long, value_name = "COUNT", default_value_t = 50,
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     sites: u16,
@@ -121,7 +125,7 @@ fn metrics(args: &Args) -> Result<ExitCode> {
     let gathered = Gathered::new(args.sites.into());
     let mut state = State { live, gathered };
     let (sender, asked) = channel::<Asked>();
-    http::serve(listener, move |request| ask(&sender, request))?;
+    http::serve(listener, args.host.clone(), move |request| ask(&sender, request))?;
     eprintln!("waitword: metrics at http://{address}/metrics");
     let mut next = Instant::now();
     loop {

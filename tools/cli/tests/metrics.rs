@@ -19,7 +19,8 @@ struct Server {
 impl Server {
     fn start(arguments: &[&str], stdout: Stdio) -> Self {
         let mut command = Command::new(waitword());
-        command.args(["metrics", "--listen", "127.0.0.1:0"]).args(arguments);
+        command.args(["metrics", "--listen", "127.0.0.1:0", "--host", "here.example"]);
+        command.args(arguments);
         let mut child = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
@@ -33,7 +34,8 @@ impl Server {
     fn get(&self, target: &str, header: &str) -> (String, Vec<u8>) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let request = format!("GET {target} HTTP/1.1\r\nHost: here\r\n{header}\r\n");
+        let host = if header.contains("Host:") { "" } else { "Host: here.example\r\n" };
+        let request = format!("GET {target} HTTP/1.1\r\n{host}{header}\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
@@ -203,6 +205,9 @@ fn a_directory_is_served_until_a_signal_and_what_is_wrong_is_said() {
     assert_eq!(server.child.wait().unwrap().code(), Some(130));
     let mut command = Command::new(waitword());
     let refused = output(command.args(["metrics", "--listen", "127.0.0.1:0", "--dir", "/no/such"]));
+    // A web page whose name leads to this address.
+    let (head, body) = server.get("/metrics", "Host: evil.example\r\n");
+    assert!(head.starts_with("HTTP/1.1 421 ") && !body.starts_with(b"#"), "{head}");
     let stderr = String::from_utf8_lossy(&refused.stderr);
     assert!(refused.status.code() == Some(2) && stderr.contains("/no/such"), "{stderr}");
 }
