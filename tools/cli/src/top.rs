@@ -146,8 +146,17 @@ struct Top {
 }
 
 impl Top {
-    /// Reads all that is new.
+    /// Reads all that is new, and looks where threads are that wait for long.
     fn poll(&mut self) -> Result<()> {
+        self.read()?;
+        if self.live.look_at_long_waits() {
+            self.read()?;
+            self.live.look_at_long_waits();
+        }
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<()> {
         while !self.live.poll(|_, _, _| ())?.is_complete && !self.is_stopped() {}
         Ok(())
     }

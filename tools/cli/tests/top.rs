@@ -246,6 +246,21 @@ fn a_process_that_records_is_found_and_left_alone() {
     terminal.until_there_is("it ended: 0");
 }
 
+/// No wait of the cycle ends, so the recording has no stack of it.
+#[test]
+fn threads_of_a_deadlock_are_seen_where_they_wait() {
+    let _watchdog = waitword_testkit::watch_for(waitword_testkit::limit(300));
+    let place = tempfile::tempdir().unwrap();
+    let program = compile("deadlock-abba.c", place.path());
+    let terminal =
+        Terminal::new(place.path(), &format!("{} top -- {}", waitword(), program.display()));
+    terminal.until("the locks", |screen| {
+        screen.iter().filter(|line| line.contains("wants_the_next_lock")).count() >= 3
+    });
+    terminal.press(&["q"]);
+    terminal.until_there_is("it ended: 0");
+}
+
 /// What does not record is made to, for as long as it is looked at.
 #[test]
 fn a_process_on_the_drop_in_records_while_it_is_followed() {

@@ -85,6 +85,11 @@ impl Followed {
         }))
     }
 
+    /// The file by which it was found.
+    pub(super) fn rings_file(&self) -> &Path {
+        &self.rings_file
+    }
+
     /// A thread's name, without control characters.
     pub fn thread_name(&self, thread: u32) -> Option<&str> {
         self.recorded.threads.get(&thread).map(|name| &**name).filter(|name| !name.is_empty())
