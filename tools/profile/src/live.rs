@@ -8,9 +8,9 @@
 //!                             ─▶ waits ─▶ Rates: sums by site and by lock, lately and since begin
 //! ```
 //!
-//! [`Live`] puts these together with the symbols. The files may change during a read, be cut off
-//! anywhere, or be anything else: what is read is checked before it is used, and every collection
-//! has a limit.
+//! [`Live`] puts these together with the symbols, and with what `unfinished` sees of long waits.
+//! The files may change during a read, be cut off anywhere, or be anything else: what is read is
+//! checked before it is used, and every collection has a limit.
 
 mod bytes;
 pub mod follower;
@@ -96,7 +96,8 @@ impl Live {
     /// From now on, looks for programs and libraries below this directory first: the root of a
     /// process that may see other files than this one.
     pub fn look_below(&mut self, root: PathBuf) {
-        self.files = Rc::new(Files::below(root));
+        self.files = Rc::new(Files::below(root.clone()));
+        self.follower.look_below(root);
     }
 
     /// Reads what is new. `each` gets every new record.
