@@ -34,18 +34,20 @@ const LONGEST_PROFILE: u64 = waitword_profile::live::rates::HISTORY / 1_000_000_
 /// The arguments of `waitword metrics`.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("of").required(true))]
+#[command(group = clap::ArgGroup::new("recorded").args(["pid", "command"]))]
 #[command(after_help = "\
 Examples:
   waitword metrics --listen 127.0.0.1:9643 -- ./server --port 8080
       Runs the server; Prometheus scrapes http://127.0.0.1:9643/metrics.
   waitword metrics --pid $(pgrep -n server)
-      Serves a process that runs under `waitword profile` or with WAITWORD_RECORD. Then:
+      Serves a process that runs on waitword already. Then:
       go tool pprof -top 'http://127.0.0.1:9643/debug/pprof/mutex?seconds=30'
 
 With a program, the exit status is the program's. Whoever can connect sees the names of functions;
 the default address is for this machine only. docs/fleet.md lists the metrics.")]
 pub(crate) struct Args {
-    /// Serve this process, which records (`waitword profile`), until it ends
+    /// Serve this process until it ends. If it does not record, it is made to, as by `waitword
+    /// profile --pid`
     #[arg(long, value_name = "N", group = "of")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pid: Option<u32>,
@@ -55,14 +57,21 @@ pub(crate) struct Args {
     /// Where to listen; port 0: any, which is printed
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9643")]
     listen: SocketAddr,
+    /// Also answer requests for this name of the machine. Otherwise only those for an address or
+    /// `localhost` are, so that no web page can send a browser here
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
     /// How many places have metrics of their own: the first ones that lose time, the costliest
     /// first. All others are summed up
     #[arg(long, value_name = "COUNT", default_value_t = 50,
           value_parser = clap::value_parser!(u16).range(1..=1000))]
     sites: u16,
     /// Waits that are shorter are not seen, in nanoseconds
-    #[arg(long, value_name = "NS", default_value_t = 10_000, requires = "command")]
+    #[arg(long, value_name = "NS", default_value_t = 10_000, requires = "recorded")]
     threshold: u64,
+    /// With --pid: also if the process has a system call filter of its own, which may kill it
+    #[arg(long, requires = "pid")]
+    force: bool,
     /// The program and its arguments
     #[arg(
         trailing_var_arg = true,
@@ -111,17 +120,17 @@ fn metrics(args: &Args) -> Result<ExitCode> {
     let stop = crate::stop::stop_on_signals()?;
     let mut session = match (&args.dir, args.pid) {
         (Some(directory), _) => Session::of_directory(directory),
-        (None, Some(pid)) => Session::of_process(pid)?,
+        (None, Some(pid)) => match Session::of_process(pid, args.threshold, args.force, &stop)? {
+            Some(session) => session,
+            None => return Ok(ExitCode::from(crate::stop::STOPPED)),
+        },
         (None, None) => Session::start(&args.command, args.threshold, &Output::Shared)?,
     };
-    let mut live = Live::open(session.source.clone())?;
-    if session.is_private() {
-        live.discard();
-    }
+    let live = session.live()?;
     let gathered = Gathered::new(args.sites.into());
     let mut state = State { live, gathered };
     let (sender, asked) = channel::<Asked>();
-    http::serve(listener, move |request| ask(&sender, request))?;
+    http::serve(listener, args.host.clone(), move |request| ask(&sender, request))?;
     eprintln!("waitword: metrics at http://{address}/metrics");
     let mut next = Instant::now();
     loop {

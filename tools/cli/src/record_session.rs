@@ -13,9 +13,11 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use waitword_profile::live::{printable, source, source::Source};
+use waitword_profile::attach::{Attached, Refusal, Request};
+use waitword_profile::live::{Live, printable, source, source::Source};
 use waitword_profile::remote::Remote;
 
 /// How long a program may take to end when it is asked to.
@@ -71,6 +73,8 @@ impl<'a> Launch<'a> {
 
 /// How long a process that has just been started may take to begin its recording.
 const TO_BEGIN: Duration = Duration::from_secs(1);
+/// For how long to wait for a thread that begins the recording of a process that runs already.
+const TO_FOLLOW: Duration = Duration::from_secs(10);
 
 /// What is followed.
 #[derive(Debug)]
@@ -88,8 +92,10 @@ pub(crate) struct Session {
 pub(crate) enum Guard {
     /// Nothing: the recordings are somebody else's.
     Nothing,
-    /// A process that somebody else has started: its ID, and when it began.
+    /// A process that records for somebody else: its ID, and when it began.
     Process(u32, String),
+    /// A process that records for us. It stops when this is dropped, and its recording goes.
+    Attached(Attached),
     /// A program of our own.
     Program(Program),
 }
@@ -119,32 +125,67 @@ impl Session {
         Self { source: Source::User, title, guard: Guard::Nothing }
     }
 
-    /// Follows this process, which records already.
+    /// Follows this process, for which it records already, or else has it record for us: waits of
+    /// at least `threshold` nanoseconds. Waits for some seconds until it does. `None`: `stop` was
+    /// set meanwhile.
     ///
     /// # Errors
-    /// There is no such process, this user may not look at it, or it does not record.
-    pub(crate) fn of_process(pid: u32) -> Result<Self> {
+    /// There is no such process, this user may not look at it, or it cannot record.
+    pub(crate) fn of_process(
+        pid: u32,
+        threshold: u64,
+        despite_filter: bool,
+        stop: &AtomicBool,
+    ) -> Result<Option<Self>> {
+        let request = Request { threshold, patience: TO_FOLLOW, despite_filter };
         let began = Instant::now();
-        // It says why, if that may not be done.
-        let command = shell(&Remote::open(pid)?.command_line());
-        while source::of_process(pid).with_context(|| format!("process {pid}"))?.is_empty() {
-            if began.elapsed() >= TO_BEGIN {
-                bail!(
-                    "process {pid} does not record its waits. To have it do so, start it with:\n  \
-                     waitword profile -- {command}"
-                );
+        loop {
+            // It says why, if that may not be done.
+            let remote = Remote::open(pid)?;
+            let Some(start) = start_time(pid) else {
+                bail!("process {pid} has ended");
+            };
+            let session = |source, guard| {
+                let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+                let title = format!("{} ({pid})", printable(name.trim_end()));
+                Some(Self { source, title, guard })
+            };
+            let recordings = source::of_process(pid).with_context(|| format!("process {pid}"))?;
+            if !recordings.is_empty() {
+                return Ok(session(Source::Process(pid), Guard::Process(pid, start)));
             }
-            std::thread::sleep(Duration::from_millis(50));
+            match Attached::begin(pid, request, stop) {
+                Ok(attached) => {
+                    let source = Source::Directory(attached.directory().to_owned());
+                    return Ok(session(source, Guard::Attached(attached)));
+                }
+                Err(Refusal::Stopped) => return Ok(None),
+                // It may be about to execute the program, or to record for somebody else.
+                Err(
+                    Refusal::Unserved | Refusal::Ended | Refusal::Busy | Refusal::RecordsAlready(_),
+                ) if began.elapsed() < TO_BEGIN => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                Err(refusal) => bail!(refused(&remote, &refusal)),
+            }
         }
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        let Some(start) = start_time(pid) else {
-            bail!("process {pid} has ended");
-        };
-        Ok(Self {
-            source: Source::Process(pid),
-            title: format!("{} ({pid})", printable(name.trim_end())),
-            guard: Guard::Process(pid, start),
-        })
+    }
+
+    /// Begins to read what is recorded.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub(crate) fn live(&self) -> Result<Live> {
+        let mut live = Live::open(self.source.clone())?;
+        if self.is_private() {
+            live.discard();
+        }
+        match &self.guard {
+            Guard::Process(pid, _) => live.look_below(format!("/proc/{pid}/root").into()),
+            Guard::Attached(attached) => live.look_below(attached.root()),
+            Guard::Nothing | Guard::Program(_) => {}
+        }
+        Ok(live)
     }
 
     /// Starts a program that records into a private directory.
@@ -178,7 +219,7 @@ impl Session {
 
     /// Whether nobody else reads the recording.
     pub(crate) fn is_private(&self) -> bool {
-        matches!(self.guard, Guard::Program(_))
+        matches!(self.guard, Guard::Attached(_) | Guard::Program(_))
     }
 
     /// Whether what is followed has ended, and how. Never, for a directory and for all processes.
@@ -188,6 +229,7 @@ impl Session {
             Guard::Process(pid, start) => {
                 (start_time(*pid).as_ref() != Some(start)).then_some(End::Unknown)
             }
+            Guard::Attached(attached) => attached.has_ended().then_some(End::Unknown),
             Guard::Program(program) => program.ended().map(End::Status),
         }
     }
@@ -204,6 +246,24 @@ impl Session {
         let mut bytes = vec![0; most as usize];
         let len = file.read_at(&mut bytes, of.len() - most).ok()?;
         Some(String::from_utf8_lossy(&bytes[..len]).into_owned())
+    }
+}
+
+/// Why there is nothing to follow, and which command helps.
+fn refused(remote: &Remote, refusal: &Refusal) -> String {
+    let pid = remote.pid();
+    let command = shell(&remote.command_line());
+    match refusal {
+        Refusal::Denied(why) => why.clone(),
+        Refusal::NobodyFollowed(_) => format!(
+            "process {pid} cannot begin to record its waits: {refusal}. If it hangs, see:\n  \
+             waitword deadlock --pid {pid}"
+        ),
+        _ => format!(
+            "process {pid} does not record its waits: {refusal}. To have it do so, start it \
+             with:\n  waitword profile -- {command}\nTo look at it from outside:\n  \
+             waitword profile --pid {pid}"
+        ),
     }
 }
 

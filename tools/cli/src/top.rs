@@ -34,6 +34,7 @@ const NOBODY: &str = "No process of this user records. Start one with: waitword 
 /// The arguments of `waitword top`.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("of"))]
+#[command(group = clap::ArgGroup::new("recorded").args(["pid", "command"]))]
 #[command(after_help = "\
 Examples:
   waitword top
@@ -48,7 +49,7 @@ LOST/s is how much time all threads together lost in the last second: 3 s means 
 waited all the time. HELD BY names the function that released the lock when threads had waited for
 it, and the thread that holds it now. Keys: h or ? in the screen shows them.")]
 pub(crate) struct Args {
-    /// Follow this process, which records (`waitword profile`)
+    /// Follow this process. If it does not record, it is made to, as by `waitword profile --pid`
     #[arg(long, value_name = "N", group = "of")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pid: Option<u32>,
@@ -68,8 +69,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "command")]
     output: Option<PathBuf>,
     /// Waits that are shorter are not seen, in nanoseconds
-    #[arg(long, value_name = "NS", default_value_t = 10_000, requires = "command")]
+    #[arg(long, value_name = "NS", default_value_t = 10_000, requires = "recorded")]
     threshold: u64,
+    /// With --pid: also if the process has a system call filter of its own, which may kill it
+    #[arg(long, requires = "pid")]
+    force: bool,
     /// The program and its arguments
     #[arg(
         trailing_var_arg = true,
@@ -101,17 +105,17 @@ fn top(args: &Args) -> Result<ExitCode> {
     signal_hook::flag::register(SIGHUP, Arc::clone(&stop))?;
     let session = match (&args.dir, args.pid) {
         (Some(directory), _) => Session::of_directory(directory),
-        (None, Some(pid)) => Session::of_process(pid)?,
+        (None, Some(pid)) => match Session::of_process(pid, args.threshold, args.force, &stop)? {
+            Some(session) => session,
+            None => return Ok(ExitCode::from(crate::stop::STOPPED)),
+        },
         (None, None) if args.command.is_empty() => Session::of_user(),
         (None, None) => {
             let output = args.output.clone().map_or(Output::Private, Output::File);
             Session::start(&args.command, args.threshold, &output)?
         }
     };
-    let mut live = Live::open(session.source.clone())?;
-    if session.is_private() {
-        live.discard();
-    }
+    let live = session.live()?;
     let mut top = Top { session, live, began: Instant::now(), stop };
     match seconds {
         Some(seconds) => top.print(seconds),
@@ -142,8 +146,17 @@ struct Top {
 }
 
 impl Top {
-    /// Reads all that is new.
+    /// Reads all that is new, and looks where threads are that wait for long.
     fn poll(&mut self) -> Result<()> {
+        self.read()?;
+        if self.live.look_at_long_waits() {
+            self.read()?;
+            self.live.look_at_long_waits();
+        }
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<()> {
         while !self.live.poll(|_, _, _| ())?.is_complete && !self.is_stopped() {}
         Ok(())
     }

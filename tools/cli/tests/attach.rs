@@ -393,8 +393,10 @@ fn a_program_with_other_mounts_is_recorded_where_it_can_write() {
     }
     let built = env!("CARGO_BIN_EXE_waitword");
     let program = Running::start_by("contended", |program| {
-        // What is below /tmp disappears, but not from the directory that is open.
+        // What is below /tmp disappears, but not from the directory that is open. What the program
+        // has there is not here.
         let script = "cd \"$1\" && mount -t tmpfs tmpfs /tmp && mount -t tmpfs tmpfs /var/tmp && \
+                      cp waitword program /tmp && cd /tmp && \
                       exec ./waitword run -- ./program \"$2\"";
         let directory = program.parent().unwrap();
         std::fs::copy(built, directory.join("waitword")).unwrap();
@@ -402,6 +404,12 @@ fn a_program_with_other_mounts_is_recorded_where_it_can_write() {
         command.args(["-m", "sh", "-c", script, "sh"]).arg(directory);
         command
     });
+    // Its functions have names all the same.
+    let pid = program.pid().to_string();
+    let (shown, _) = texts(output(&mut waitword(&["profile", "--pid", &pid, "--seconds", "2"])));
+    shows_sites(&shown);
+    let (shown, _) = texts(output(&mut waitword(&["top", "--pid", &pid, "--seconds", "2"])));
+    assert!(shown.contains("wants_the_mutex program.c:"), "{shown}");
     let attached = begin(program.pid(), REQUEST).unwrap();
     until_waits(attached.directory(), None, Object::Mutex);
     let inside = rings_of(program.pid());

@@ -2,7 +2,7 @@
 
 mod recorded;
 
-use recorded::{LONG, PATIENCE, Recorded, compile, waitword};
+use recorded::{LONG, PATIENCE, Recorded, Served, compile, compile_endless, waitword};
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -19,7 +19,8 @@ struct Server {
 impl Server {
     fn start(arguments: &[&str], stdout: Stdio) -> Self {
         let mut command = Command::new(waitword());
-        command.args(["metrics", "--listen", "127.0.0.1:0"]).args(arguments);
+        command.args(["metrics", "--listen", "127.0.0.1:0", "--host", "here.example"]);
+        command.args(arguments);
         let mut child = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
@@ -33,7 +34,8 @@ impl Server {
     fn get(&self, target: &str, header: &str) -> (String, Vec<u8>) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let request = format!("GET {target} HTTP/1.1\r\nHost: here\r\n{header}\r\n");
+        let host = if header.contains("Host:") { "" } else { "Host: here.example\r\n" };
+        let request = format!("GET {target} HTTP/1.1\r\n{host}{header}\r\n");
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
@@ -120,6 +122,38 @@ fn a_process_is_served_until_it_ends_with_a_bounded_number_of_labels() {
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
 }
 
+/// What does not record is made to, for as long as it is served.
+#[test]
+fn a_process_on_the_drop_in_records_while_it_is_served() {
+    let _watchdog = waitword_testkit::watch();
+    let place = tempfile::tempdir().unwrap();
+    let mut program = Served::start(&compile_endless(place.path()), "contended");
+    for is_last in [false, true] {
+        assert!(!program.records());
+        let mut server = Server::start(&["--pid", &program.id()], Stdio::null());
+        let began = Instant::now();
+        loop {
+            let metrics = server.metrics();
+            let waits = sum(&metrics, "waitword_lock_contentions_total", "wants_the_mutex");
+            if waits >= 3.0 && metrics.contains("sleeps_with_the_mutex") {
+                break;
+            }
+            assert!(began.elapsed() < PATIENCE, "{metrics}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert!(program.records());
+        match is_last {
+            false => server.signal(),
+            true => program.end(),
+        }
+        let status = server.child.wait().unwrap().code();
+        assert_eq!(status, Some(if is_last { 0 } else { 130 }));
+        if !is_last {
+            program.until_it_is_left_alone();
+        }
+    }
+}
+
 #[test]
 fn a_running_program_is_served() {
     let _watchdog = waitword_testkit::watch();
@@ -171,6 +205,9 @@ fn a_running_program_is_served() {
         assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{target}: {head}");
         assert!(status != 200 || body[..2] == [0x1f, 0x8b], "{target}: not compressed");
     }
+    // A web page whose name leads to this address.
+    let (head, body) = server.get("/metrics", "Host: evil.example\r\n");
+    assert!(head.starts_with("HTTP/1.1 421 ") && !body.starts_with(b"#"), "{head}");
     // A signal ends the program, and this is how it ended.
     server.signal();
     assert_eq!(server.child.wait().unwrap().code(), Some(128 + libc::SIGTERM));

@@ -2,7 +2,7 @@
 
 mod recorded;
 
-use recorded::{LONG, PATIENCE, Recorded, compile, waitword};
+use recorded::{LONG, PATIENCE, Recorded, Served, compile, compile_endless, waitword};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -246,6 +246,105 @@ fn a_process_that_records_is_found_and_left_alone() {
     terminal.until_there_is("it ended: 0");
 }
 
+/// No wait of the cycle ends, so the recording has no stack of it.
+#[test]
+fn threads_of_a_deadlock_are_seen_where_they_wait() {
+    let _watchdog = waitword_testkit::watch_for(waitword_testkit::limit(300));
+    let place = tempfile::tempdir().unwrap();
+    let program = compile("deadlock-abba.c", place.path());
+    let terminal =
+        Terminal::new(place.path(), &format!("{} top -- {}", waitword(), program.display()));
+    terminal.until("the locks", |screen| {
+        screen.iter().filter(|line| line.contains("wants_the_next_lock")).count() >= 3
+    });
+    terminal.press(&["q"]);
+    terminal.until_there_is("it ended: 0");
+}
+
+/// What does not record is made to, for as long as it is looked at.
+#[test]
+fn a_process_on_the_drop_in_records_while_it_is_followed() {
+    let _watchdog = waitword_testkit::watch_for(waitword_testkit::limit(300));
+    let place = tempfile::tempdir().unwrap();
+    let mut program = Served::start(&compile_endless(place.path()), "contended");
+    let id = program.id();
+    assert!(!program.records());
+    let (status, stdout, stderr) = plain(&["--pid", &id, "--seconds", "2"]);
+    assert_eq!((status, &*stderr), (Some(0), ""), "{stdout}");
+    let title = format!("program ({id})");
+    assert!(stdout.starts_with(&format!("{title}: ")), "{stdout}");
+    assert!(
+        stdout.contains("wants_the_mutex") && stdout.contains("sleeps_with_the_mutex"),
+        "{stdout}"
+    );
+    program.until_it_is_left_alone();
+    // A key, Ctrl-C, and the end of the process.
+    let follow = format!("{} top --pid {id}", waitword());
+    let command = format!("for n in 1 2; do {follow}; echo \"$n: $?\"; read line; done; {follow}");
+    let terminal = Terminal::new(place.path(), &command);
+    for (key, ended) in [("q", "1: 0"), ("C-c", "2: 0")] {
+        terminal.until("the lock", |screen| {
+            screen[0].contains(&title) && screen.iter().any(|it| it.contains("wants_the_mutex"))
+        });
+        assert!(program.records());
+        terminal.press(&[key]);
+        terminal.until_there_is(ended);
+        program.until_it_is_left_alone();
+        terminal.press(&["Enter"]);
+    }
+    terminal.until_there_is("wants_the_mutex");
+    program.end();
+    let screen = terminal.until_there_is("has ended");
+    assert!(screen.iter().any(|line| line.contains("wants_the_mutex")), "{screen:#?}");
+    terminal.press(&["q"]);
+    terminal.until_there_is("it ended: 0");
+}
+
+#[test]
+fn a_process_that_cannot_be_made_to_record_is_left_alone_and_another_command_named() {
+    let _watchdog = waitword_testkit::watch_for(waitword_testkit::limit(300));
+    let place = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sleep");
+    let mut child = command.arg("1000").spawn().unwrap();
+    let id = child.id().to_string();
+    let (status, _, stderr) = plain(&["--pid", &id, "--once"]);
+    assert!(status == Some(2) && stderr.contains("does not run on waitword"), "{stderr}");
+    assert!(stderr.contains("\n  waitword profile -- sleep 1000\n"), "{stderr}");
+    assert!(stderr.ends_with(&format!("\n  waitword profile --pid {id}\n")), "{stderr}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let program = compile_endless(place.path());
+    let mut filtered = Served::start(&program, "filtered");
+    let began = Instant::now();
+    while !has_filter(&filtered.id()) {
+        assert!(began.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let (status, _, stderr) = plain(&["--pid", &filtered.id(), "--once"]);
+    assert!(status == Some(2) && stderr.contains("(--force: begin all the same)"), "{stderr}");
+    // It may not make files.
+    let (status, _, stderr) = plain(&["--pid", &filtered.id(), "--once", "--force"]);
+    assert!(status == Some(2) && stderr.contains("Operation not permitted"), "{stderr}");
+    filtered.until_it_is_left_alone();
+    // Nobody locks anything.
+    let mut idle = Served::start(&program, "idle");
+    let (status, _, stderr) = plain(&["--pid", &idle.id(), "--once"]);
+    assert!(status == Some(2) && stderr.contains("has locked or unlocked anything"), "{stderr}");
+    assert!(stderr.contains(&format!("\n  waitword deadlock --pid {}\n", idle.id())), "{stderr}");
+    idle.until_it_is_left_alone();
+}
+
+/// Whether the process has more system call filters than this one.
+fn has_filter(pid: &str) -> bool {
+    let count = |pid: &str| {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let value = |name| text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("0");
+        [value("Seccomp:"), value("Seccomp_filters:")]
+            .map(|value| value.trim().parse::<u32>().unwrap())
+    };
+    count(pid) > count("self")
+}
+
 fn plain(arguments: &[&str]) -> (Option<i32>, String, String) {
     let _watchdog = waitword_testkit::watch();
     let mut command = Command::new(waitword());
@@ -287,10 +386,6 @@ fn what_cannot_be_shown_is_said() {
     assert!(status == Some(2) && stderr.contains("/no/such/program: not found"), "{stderr}");
     let (status, _, stderr) = plain(&["--interval", "0", "--", "true"]);
     assert!(status == Some(2) && stderr.contains("--interval"), "{stderr}");
-    // This process does not record.
-    let (status, _, stderr) = plain(&["--pid", &std::process::id().to_string()]);
-    assert!(status == Some(2) && stderr.contains("does not record its waits"), "{stderr}");
-    assert!(stderr.contains("waitword profile -- "), "{stderr}");
     let (status, _, stderr) = plain(&["--pid", &i32::MAX.to_string()]);
     assert!(status == Some(2) && stderr.contains("there is no process"), "{stderr}");
     let place = tempfile::tempdir().unwrap();

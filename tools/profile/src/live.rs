@@ -8,9 +8,9 @@
 //!                             ─▶ waits ─▶ Rates: sums by site and by lock, lately and since begin
 //! ```
 //!
-//! [`Live`] puts these together with the symbols. The files may change during a read, be cut off
-//! anywhere, or be anything else: what is read is checked before it is used, and every collection
-//! has a limit.
+//! [`Live`] puts these together with the symbols, and with what `unfinished` sees of long waits.
+//! The files may change during a read, be cut off anywhere, or be anything else: what is read is
+//! checked before it is used, and every collection has a limit.
 
 mod bytes;
 pub mod follower;
@@ -19,7 +19,7 @@ pub mod rates;
 mod records;
 mod rings;
 pub mod source;
-mod taken;
+mod unfinished;
 
 use crate::export::pprof::pprof_of;
 use crate::sites::{Key, Site};
@@ -27,11 +27,13 @@ use crate::symbols::{Files, Frame, Symbols};
 use crate::text::is_between;
 use anyhow::Result;
 use follower::{Follower, Polled};
-use rates::Rates;
+use rates::{Lock, Rates};
 use rustix::time::{ClockId, clock_gettime};
 use source::Source;
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::rc::Rc;
+use unfinished::Unfinished;
 use waitword_record::format::{Hold, Wait};
 
 pub use process::{Followed, Thread, Waiting};
@@ -61,6 +63,7 @@ pub struct Live {
     rates: Rates,
     files: Rc<Files>,
     known: HashMap<ProcessId, Known>,
+    unfinished: HashMap<ProcessId, Unfinished>,
 }
 
 /// The functions of addresses, and the state of the process's mappings that they are for.
@@ -81,12 +84,20 @@ impl Live {
             rates: Rates::new(now()),
             files: Rc::default(),
             known: HashMap::new(),
+            unfinished: HashMap::new(),
         })
     }
 
     /// See [`Follower::discard`].
     pub fn discard(&mut self) {
         self.follower.discard();
+    }
+
+    /// From now on, looks for programs and libraries below this directory first: the root of a
+    /// process that may see other files than this one.
+    pub fn look_below(&mut self, root: PathBuf) {
+        self.files = Rc::new(Files::below(root.clone()));
+        self.follower.look_below(root);
     }
 
     /// Reads what is new. `each` gets every new record.
@@ -104,9 +115,21 @@ impl Live {
         for id in &polled.forgotten {
             self.rates.forget(*id);
             self.known.remove(id);
+            self.unfinished.remove(id);
         }
         self.rates.end_slot(now(), self.follower.processes());
         Ok(polled)
+    }
+
+    /// Looks from outside where threads have waited for locks for more than a second. Returns
+    /// whether anything is new: then [`Live::frames_of_waiter`] knows it after another
+    /// [`Live::poll`] and look.
+    pub fn look_at_long_waits(&mut self) -> bool {
+        let mut is_new = false;
+        for process in self.follower.processes() {
+            is_new |= self.unfinished.entry(process.id).or_default().look(process, now());
+        }
+        is_new
     }
 
     /// The processes, in the order in which they were found.
@@ -132,6 +155,21 @@ impl Live {
     /// The program's own functions on a stack, the innermost first: without the drop-in and the
     /// libraries that only pass a wait on. Empty if the stack is unknown.
     pub fn frames(&mut self, id: ProcessId, stack: u32) -> Vec<Frame> {
+        let process = self.follower.process(id);
+        let stack = process.and_then(|process| process.recorded.stacks.get(&stack)).cloned();
+        self.named(id, &stack.unwrap_or_default())
+    }
+
+    /// The same of a thread that has waited for this lock for long, if that has been looked for.
+    pub fn frames_of_waiter(&mut self, lock: Lock) -> Vec<Frame> {
+        let process = self.follower.process(lock.process);
+        let stack = process.and_then(|process| {
+            Some(self.unfinished.get(&lock.process)?.stack(process, lock.address).to_vec())
+        });
+        self.named(lock.process, &stack.unwrap_or_default())
+    }
+
+    fn named(&mut self, id: ProcessId, addresses: &[u64]) -> Vec<Frame> {
         let Some(process) = self.follower.process(id) else {
             return Vec::new();
         };
@@ -140,7 +178,6 @@ impl Live {
             *known = Known { version: process.maps_version, frames: HashMap::new() };
         }
         let mut symbols = Symbols::with(&process.recorded, self.files.clone());
-        let addresses = process.recorded.stacks.get(&stack).map_or(&[][..], Vec::as_slice);
         let mut all: Vec<Frame> = Vec::new();
         for &address in addresses {
             let find = || symbols.frames(address).to_vec();

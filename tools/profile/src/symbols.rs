@@ -50,7 +50,7 @@ impl<'a> Symbols<'a> {
 
     /// For the addresses in these mappings. Files are looked for below `root` first.
     pub fn of_maps(maps: &'a [Mapping], root: Option<PathBuf>) -> Self {
-        let files = Rc::new(Files::below(root));
+        let files = Rc::new(root.map(Files::below).unwrap_or_default());
         Self { maps, began: 0, files, known: HashMap::new() }
     }
 

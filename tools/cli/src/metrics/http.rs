@@ -4,11 +4,15 @@
 //! There are [`MOST_CONNECTIONS`] at most: for one more, the oldest is closed. So clients that send
 //! or read slowly, or not at all, however many they are, do not keep others out, who need only a
 //! moment.
+//!
+//! A web page can have a name of its own resolved to this machine's address, and then read answers
+//! in the browser of someone who may connect (DNS rebinding). Its requests are for that name. So
+//! requests for names that are not known are refused.
 
 use anyhow::Result;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -68,6 +72,7 @@ impl Response {
             404 => "Not Found",
             405 => "Method Not Allowed",
             408 => "Request Timeout",
+            421 => "Misdirected Request",
             431 => "Request Header Fields Too Large",
             _ => "Internal Server Error",
         };
@@ -82,15 +87,17 @@ impl Response {
     }
 }
 
-/// Answers requests from now on, on threads of their own, until the process ends.
+/// Answers requests from now on, on threads of their own, until the process ends: those for an
+/// address, for `localhost` and for these names.
 ///
 /// # Errors
 /// There is no thread.
 pub(super) fn serve(
     listener: TcpListener,
+    names: Vec<String>,
     answer: impl Fn(Request) -> Response + Send + Sync + 'static,
 ) -> Result<()> {
-    let answer = Arc::new(answer);
+    let answer = Arc::new((names, answer));
     let open = Arc::new(Open::default());
     std::thread::Builder::new().name("http".to_owned()).spawn(move || {
         loop {
@@ -105,7 +112,8 @@ pub(super) fn serve(
             let answer = Arc::clone(&answer);
             let begun = std::thread::Builder::new().name("request".to_owned()).spawn(move || {
                 // A client that has gone does not matter.
-                let _ = converse(&connection.stream, &*answer);
+                let (names, answer) = &*answer;
+                let _ = converse(&connection.stream, names, answer);
             });
             // No thread: the connection is closed.
             drop(begun);
@@ -174,6 +182,7 @@ impl Drop for Connection {
 
 fn converse(
     stream: &TcpStream,
+    names: &[String],
     answer: &(dyn Fn(Request) -> Response + Send + Sync),
 ) -> io::Result<()> {
     let deadline = Instant::now() + TO_READ;
@@ -188,7 +197,7 @@ fn converse(
             }
             Err(error) => return Err(error),
         }
-        if let Some(response) = respond(&bytes, answer) {
+        if let Some(response) = respond(&bytes, names, answer) {
             break response;
         }
         if bytes.len() > LONGEST {
@@ -199,7 +208,11 @@ fn converse(
 }
 
 /// The answer, once the request is complete.
-fn respond(bytes: &[u8], answer: &dyn Fn(Request) -> Response) -> Option<Response> {
+fn respond(
+    bytes: &[u8],
+    names: &[String],
+    answer: &dyn Fn(Request) -> Response,
+) -> Option<Response> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {
@@ -213,12 +226,33 @@ fn respond(bytes: &[u8], answer: &dyn Fn(Request) -> Response) -> Option<Respons
     if request.method != Some("GET") {
         return Some(Response::error(405, "only GET\n".to_owned()));
     }
+    let mut hosts = request.headers.iter().filter(|it| it.name.eq_ignore_ascii_case("host"));
+    if !hosts.all(|host| is_known(host.value, names)) {
+        let why = "requests for this host name are not answered (--host NAME)\n";
+        return Some(Response::error(421, why.to_owned()));
+    }
     let target = request.path.unwrap_or("/");
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let accept = request.headers.iter().find(|it| it.name.eq_ignore_ascii_case("accept"));
     let accept = accept.and_then(|header| core::str::from_utf8(header.value).ok());
     let (path, query, accept) = (path.to_owned(), query.to_owned(), accept.map(str::to_owned));
     Some(answer(Request { path, query, accept }))
+}
+
+/// Whether a value of `Host` is an address, `localhost` or one of these names, with or without a
+/// port.
+fn is_known(host: &[u8], names: &[String]) -> bool {
+    let Ok(host) = core::str::from_utf8(host) else {
+        return false;
+    };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|it| it.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let inside = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let mut known = names.iter().map(String::as_str).chain(["localhost"]);
+    inside.unwrap_or(name).parse::<IpAddr>().is_ok()
+        || known.any(|known| known.eq_ignore_ascii_case(name))
 }
 
 fn send(stream: &TcpStream, response: &Response) -> io::Result<()> {
@@ -286,7 +320,7 @@ mod tests {
         let answer = |request: Request| {
             Response::text(format!("{} {} {:?}", request.path, request.query, request.accept))
         };
-        serve(listener, answer).unwrap();
+        serve(listener, vec!["x".to_owned()], answer).unwrap();
         address
     }
 
@@ -313,6 +347,24 @@ mod tests {
         assert!(ask(address, &long).starts_with("HTTP/1.1 431 "));
         let many = format!("GET / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(MOST_HEADERS + 1));
         assert!(ask(address, many.as_bytes()).starts_with("HTTP/1.1 431 "));
+    }
+
+    #[test]
+    fn a_name_that_anybody_could_have_is_refused() {
+        let names = ["metrics.example".to_owned()];
+        for host in
+            ["127.0.0.1", "10.0.0.7:9643", "[::1]:80", "[::1]", "LocalHost:1", "metrics.example:9"]
+        {
+            assert!(is_known(host.as_bytes(), &names), "{host}");
+        }
+        for host in ["", "evil.example", "evil.example:9643", "127.0.0.1.evil.example", "a:b", "é"]
+        {
+            assert!(!is_known(host.as_bytes(), &names), "{host}");
+        }
+        assert!(!is_known(b"\xff", &names));
+        let _watchdog = waitword_testkit::watch();
+        let answer = ask(server(), b"GET / HTTP/1.1\r\nHost: x\r\nHost: evil\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 421 Misdirected Request\r\n"), "{answer}");
     }
 
     /// Clients that send nothing, or very slowly, hinder no others, and are let go.

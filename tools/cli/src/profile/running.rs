@@ -6,7 +6,7 @@ use crate::deadlock::shell;
 use crate::out_file::print;
 use crate::report::recording;
 use anyhow::{Result, bail};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -17,6 +17,7 @@ use waitword_profile::profile::{Profile, USUAL_LISTED};
 use waitword_profile::read::{Process, read};
 use waitword_profile::remote::Remote;
 use waitword_profile::sampled::{self, sample};
+use waitword_profile::symbols::Files;
 use waitword_profile::text;
 
 /// The time between two looks whether it has ended.
@@ -65,7 +66,7 @@ fn record(
     wait(duration, stop, || attached.has_ended());
     drop(watcher);
     attached.end();
-    print(&summary(recording::profiles(attached.directory(), USUAL_LISTED)?))?;
+    print(&summary(recording::profiles(attached.directory(), USUAL_LISTED)?, attached.root()))?;
     if let Some(output) = output {
         attached.copy_to(output)?;
         say_where(output);
@@ -98,13 +99,13 @@ fn watch_own(
     let older = all - process.waits.len();
     Ok(print(&format!(
         "{}It records already, into {}: {older} of the waits there are older.\n",
-        summary(vec![Profile::of(process)]),
+        summary(vec![Profile::of(process)], remote.path(Path::new("/"))),
         directory.display(),
     ))?)
 }
 
-fn summary(profiles: Vec<Profile>) -> String {
-    text::summary(&mut Recording::new(&profiles, &Rc::default()))
+fn summary(profiles: Vec<Profile>, root: PathBuf) -> String {
+    text::summary(&mut Recording::new(&profiles, &Rc::new(Files::below(root))))
 }
 
 /// Waits for so long, or until `has_ended`, or until `stop` is set.

@@ -132,7 +132,7 @@ fn line(live: &mut Live, row: &Row, seconds: f64, now: u64) -> Line {
     let (waiter, releaser) = match row.worst {
         Some(place) => (live.frames(id, place.stack), live.frames(id, place.holder_stack)),
         // Threads wait, but no wait has ended.
-        None => (Vec::new(), Vec::new()),
+        None => (live.frames_of_waiter(row.lock), Vec::new()),
     };
     let now_held = live.process(id).and_then(|process| {
         let first = *row.holders.first()?;

@@ -16,8 +16,17 @@ pub(crate) fn waitword() -> &'static str {
 
 /// Compiles a program of `tools/truth`.
 pub(crate) fn compile(source: &str, place: &Path) -> PathBuf {
+    compile_from("../truth", source, place)
+}
+
+/// Compiles `attach/program.c`, which does not end by itself.
+pub(crate) fn compile_endless(place: &Path) -> PathBuf {
+    compile_from("tests/attach", "program.c", place)
+}
+
+fn compile_from(folder: &str, source: &str, place: &Path) -> PathBuf {
     let program = program_file(place, source);
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../truth");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut command = Command::new("cc");
     command.args(["-O2", "-g", "-pthread", "-fno-omit-frame-pointer", "-o"]);
     let compiled = output(command.arg(&program).arg(folder.join(source)));
@@ -77,6 +86,59 @@ impl Recorded {
 impl Drop for Recorded {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+/// A program on the drop-in that does not record; killed at the end.
+pub(crate) struct Served(Child);
+
+impl Served {
+    /// Runs this program with this argument.
+    pub(crate) fn start(program: &Path, argument: &str) -> Self {
+        let mut command = Command::new(waitword());
+        command.args(["run", "--"]).arg(program).arg(argument).stdout(Stdio::null());
+        let served = Self(command.spawn().unwrap());
+        let began = Instant::now();
+        let maps = || std::fs::read_to_string(format!("/proc/{}/maps", served.id())).unwrap();
+        let program = program.to_str().unwrap();
+        while !(maps().contains(program) && maps().contains("libwaitword_pthread")) {
+            assert!(began.elapsed() < PATIENCE, "{}", maps());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        served
+    }
+
+    pub(crate) fn id(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    /// Whether it is being recorded.
+    pub(crate) fn records(&self) -> bool {
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", self.id())).unwrap();
+        maps.contains(".rings")
+    }
+
+    /// Waits until it is not recorded any more; it goes on.
+    #[track_caller]
+    pub(crate) fn until_it_is_left_alone(&mut self) {
+        let began = Instant::now();
+        while self.records() {
+            assert!(began.elapsed() < PATIENCE, "it records");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(self.0.try_wait().unwrap(), None, "it has ended");
+    }
+
+    pub(crate) fn end(&mut self) {
+        let _ = self.0.kill();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

@@ -145,6 +145,13 @@ impl Attached {
         self.place.path()
     }
 
+    /// The root directory of the process, below which its programs and libraries are. Like
+    /// [`Attached::directory`], the name is valid in this process only; also when the other one has
+    /// ended.
+    pub fn root(&self) -> PathBuf {
+        self.place.root()
+    }
+
     /// Copies its files into a directory, with mode 0600.
     ///
     /// # Errors

@@ -16,6 +16,8 @@ const PARENTS: [&[&str]; 3] = [&["tmp"], &["var", "tmp"], &["dev", "shm"]];
 /// The directory. It is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
+    /// The root directory of the process.
+    root: File,
     parent: File,
     name: String,
     _directory: File,
@@ -67,7 +69,8 @@ impl Place {
             Ok(directory) => {
                 let path = path_of(&directory);
                 inside.push(&name);
-                Ok(Self { parent, name, _directory: directory, path, inside })
+                let root = root.try_clone()?;
+                Ok(Self { root, parent, name, _directory: directory, path, inside })
             }
             Err(error) => {
                 _ = std::fs::remove_dir(path_of(&parent).join(&name));
@@ -79,6 +82,11 @@ impl Place {
     /// As this process may call it.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The root directory of the process that records, as this one may call it.
+    pub(super) fn root(&self) -> PathBuf {
+        path_of(&self.root)
     }
 
     /// As the process that records may call it.

@@ -29,6 +29,7 @@ pub struct Follower {
     polls: u64,
     problem: Option<String>,
     discards: bool,
+    root: Option<PathBuf>,
 }
 
 /// What a poll came to.
@@ -56,6 +57,7 @@ impl Follower {
             polls: 0,
             problem: None,
             discards: false,
+            root: None,
         })
     }
 
@@ -63,6 +65,11 @@ impl Follower {
     /// this recording.
     pub fn discard(&mut self) {
         self.discards = true;
+    }
+
+    /// From now on, the files of mappings are looked at below this directory.
+    pub(super) fn look_below(&mut self, root: PathBuf) {
+        self.root = Some(root);
     }
 
     /// The processes, in the order in which they were found.
@@ -98,7 +105,8 @@ impl Follower {
             }
             // Before the files: what a process wrote before it ended is then read.
             let exists = Path::new("/proc").join(process.recorded.pid.to_string()).exists();
-            let progress = process.poll(self.discards, &mut |process, thread, record| {
+            let root = self.root.as_deref().unwrap_or(Path::new("/"));
+            let progress = process.poll(self.discards, root, &mut |process, thread, record| {
                 *records += 1;
                 each(process, thread, record);
             });

@@ -85,6 +85,11 @@ impl Followed {
         }))
     }
 
+    /// The file by which it was found.
+    pub(super) fn rings_file(&self) -> &Path {
+        &self.rings_file
+    }
+
     /// A thread's name, without control characters.
     pub fn thread_name(&self, thread: u32) -> Option<&str> {
         self.recorded.threads.get(&thread).map(|name| &**name).filter(|name| !name.is_empty())
@@ -103,6 +108,7 @@ impl Followed {
     pub(super) fn poll(
         &mut self,
         discards: bool,
+        root: &Path,
         each: &mut dyn FnMut(&Self, u32, Record<'_>),
     ) -> Result<Progress> {
         let file = File::open(&self.rings_file)?;
@@ -117,12 +123,12 @@ impl Followed {
         for (thread, name) in found.names {
             self.name(thread, &name);
         }
-        for (thread, cells) in found.cells {
-            self.add(thread, &cells, each);
-        }
-        // After the rings: see there.
+        // After the rings, and before their cells: see there.
         let (is_complete, has_grown) = self.poll_records(discards, each)?;
-        self.poll_maps()?;
+        for (thread, ring, first, cells) in found.cells.into_iter().filter(|_| is_complete) {
+            self.pass(thread, ring, first, &cells, each);
+        }
+        self.poll_maps(root)?;
         self.recorded.causes = match half(&header, offset_of!(Header, causes)) {
             1 => Some(Causes::Switches),
             2 => Some(Causes::Sums),
@@ -152,22 +158,10 @@ impl Followed {
         let result = records.poll(&file, MOST_BYTES, &mut |block| {
             has_grown = true;
             self.name(block.thread, block.name);
-            let rest: Vec<Vec<Cell>> = self
-                .rings
-                .taken
-                .rest(block.thread, block.first, &block.cells)
-                .into_iter()
-                .map(<[Cell]>::to_vec)
-                .collect();
-            for cells in rest {
-                self.add(block.thread, &cells, each);
-            }
+            self.pass(block.thread, block.ring, block.first, &block.cells, each);
         });
         self.records = records;
         let is_complete = result?;
-        if is_complete {
-            self.rings.records_are_read();
-        }
         if discards {
             self.records.discard(&path);
         }
@@ -175,7 +169,7 @@ impl Followed {
     }
 
     /// Reads the whole lines that were added to the maps file.
-    fn poll_maps(&mut self) -> Result<()> {
+    fn poll_maps(&mut self, root: &Path) -> Result<()> {
         let Some(file) = open_file(&self.rings_file.with_extension("maps"))? else {
             return Ok(());
         };
@@ -191,7 +185,7 @@ impl Followed {
             if let Some((id, file)) = build_id(line) {
                 self.build_id(&id, Path::new(file));
             } else if let Some(new) = mapping(line) {
-                self.map(new);
+                self.map(new, root);
             }
         }
         Ok(())
@@ -205,9 +199,9 @@ impl Followed {
         }
     }
 
-    fn map(&mut self, new: Mapping) {
+    fn map(&mut self, new: Mapping, root: &Path) {
         let all = &mut self.recorded.maps;
-        if all.iter().any(|it| it.is_same(&new)) || !is_plausible(&new) {
+        if all.iter().any(|it| it.is_same(&new)) || !is_plausible(&new, root) {
             return;
         }
         all.retain(|other| other.end <= new.start || new.end <= other.start);
@@ -218,6 +212,19 @@ impl Followed {
             self.lost_here += 1;
         }
         self.maps_version += 1;
+    }
+
+    /// Passes on those of these cells that are new: of a ring, from the cell with this number.
+    fn pass(
+        &mut self,
+        thread: u32,
+        ring: u64,
+        first: u64,
+        cells: &[Cell],
+        each: &mut dyn FnMut(&Self, u32, Record<'_>),
+    ) {
+        let old = self.rings.pass(ring, first, cells.len());
+        self.add(thread, &cells[old..], each);
     }
 
     fn add(
@@ -277,15 +284,14 @@ impl Followed {
 /// What the rings contained, to be added when they have been read.
 struct News {
     threads: Vec<Thread>,
-    cells: Vec<(u32, Vec<Cell>)>,
+    /// Thread, ring, the number of the first cell.
+    cells: Vec<(u32, u64, u64, Vec<Cell>)>,
     names: Vec<(u32, Vec<u8>)>,
 }
 
 impl Found for News {
-    fn cells(&mut self, thread: u32, cells: &[Cell]) {
-        if !cells.is_empty() {
-            self.cells.push((thread, cells.to_vec()));
-        }
+    fn cells(&mut self, thread: u32, ring: u64, first: u64, cells: &[Cell]) {
+        self.cells.push((thread, ring, first, cells.to_vec()));
     }
 
     fn name(&mut self, thread: u32, name: &[u8]) {
@@ -300,10 +306,11 @@ impl Found for News {
 /// Whether a mapping can be what it says. Two threads that write the maps at the same time mix up
 /// their lines, and what remains of an address (such as `0-7f3e5c021000`) would take the place of
 /// all other mappings.
-fn is_plausible(mapping: &Mapping) -> bool {
+fn is_plausible(mapping: &Mapping, root: &Path) -> bool {
     let len = mapping.end - mapping.start;
     let is_aligned = [mapping.start, mapping.end, mapping.offset].iter().all(|it| it % 4096 == 0);
-    let most = match mapping.file.metadata() {
+    let file = root.join(mapping.file.strip_prefix("/").unwrap_or(&mapping.file));
+    let most = match file.metadata() {
         Ok(of) if of.is_file() => of.len().next_multiple_of(4096),
         // No file, or none that can be looked at.
         _ => MOST_WITHOUT_A_FILE,
@@ -346,14 +353,23 @@ mod tests {
 
     #[test]
     fn what_remains_of_a_line_is_no_mapping() {
+        let root = Path::new("/");
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let all: Vec<Mapping> = maps.lines().filter_map(mapping).collect();
-        assert!(all.len() > 2 && all.iter().all(is_plausible), "{all:?}");
+        assert!(all.len() > 2 && all.iter().all(|it| is_plausible(it, root)), "{all:?}");
         let of_file = all.iter().find(|mapping| mapping.file.is_file()).unwrap();
         let cut = |start| Mapping { start, ..of_file.clone() };
         for start in [0, of_file.start & 0xffff_f000, of_file.start & 0xff_f000] {
-            assert!(!is_plausible(&cut(start)), "{:?}", cut(start));
+            assert!(!is_plausible(&cut(start), root), "{:?}", cut(start));
         }
-        assert!(!is_plausible(&cut(of_file.start + 1)));
+        assert!(!is_plausible(&cut(of_file.start + 1), root));
+        // The process sees a longer file by this name.
+        let place = tempfile::tempdir().unwrap();
+        let there = place.path().join(of_file.file.strip_prefix("/").unwrap());
+        std::fs::create_dir_all(there.parent().unwrap()).unwrap();
+        let len = of_file.file.metadata().unwrap().len().next_multiple_of(4096) + 4096;
+        std::fs::File::create(there).unwrap().set_len(len).unwrap();
+        let long = Mapping { end: of_file.start + len, offset: 0, ..of_file.clone() };
+        assert!(is_plausible(&long, place.path()) && !is_plausible(&long, root));
     }
 }

@@ -5,6 +5,7 @@
 //! the next one begins.
 
 use super::bytes::{cell, half, number};
+use core::mem::offset_of;
 use rustix::fs::FallocateFlags;
 use std::fs::File;
 use std::io;
@@ -29,6 +30,7 @@ pub(super) struct Records {
 pub(super) struct Read<'a> {
     pub(super) thread: u32,
     pub(super) name: &'a [u8],
+    pub(super) ring: u64,
     pub(super) first: u64,
     pub(super) cells: Vec<Cell>,
 }
@@ -119,7 +121,7 @@ fn next(bytes: &[u8]) -> Next<'_> {
     let Some((head, rest)) = bytes.split_at_checked(HEAD) else {
         return Next::Part;
     };
-    let count = half(head, 12) as usize;
+    let count = half(head, offset_of!(Block, cells)) as usize;
     if count > CELLS {
         return Next::Garbage(MAGIC.len());
     }
@@ -127,9 +129,10 @@ fn next(bytes: &[u8]) -> Next<'_> {
         return Next::Part;
     };
     let block = Read {
-        thread: half(head, 8),
-        name: &head[16..32],
-        first: number(head, 32),
+        thread: half(head, offset_of!(Block, thread)),
+        name: &head[offset_of!(Block, name)..][..16],
+        ring: number(head, offset_of!(Block, ring)),
+        first: number(head, offset_of!(Block, first)),
         cells: cells.chunks_exact(size_of::<Cell>()).map(cell).collect(),
     };
     Next::Block(block, HEAD + cells.len())

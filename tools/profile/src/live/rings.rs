@@ -3,13 +3,14 @@
 //!
 //! A thread overwrites a cell only after it has appended it to the records file and has said so in
 //! `flushed`. So cells that were copied are intact if they are not `flushed` afterwards. The others
-//! are in the records file, which is read after the rings.
+//! are in the records file, which is read after the rings. What was copied is passed on after that:
+//! so the cells of a ring come in order, and one number says which are new. They appear in the
+//! records file later, where they are known by it.
 //!
 //! A ring that passes to another thread has been flushed, and goes on counting.
 
 use super::bytes::{cell, half, number};
 use super::records::read_at;
-use super::taken::Taken;
 use core::mem::offset_of;
 use std::fs::File;
 use std::io;
@@ -83,10 +84,8 @@ impl Head<'_> {
 /// What was found in a ring before.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// Cells before this one have been taken, or are to be read in the records file.
+    /// Cells before this one have been passed on.
     until: u64,
-    /// Cells before this one are in the records file.
-    flushed: u64,
     /// The thread whose name is known.
     named: u32,
 }
@@ -95,15 +94,15 @@ struct Seen {
 #[derive(Debug, Default)]
 pub(super) struct Rings {
     seen: Vec<Seen>,
-    pub(super) taken: Taken,
     /// Rings whose numbers contradicted each other.
     pub(super) damaged: u64,
 }
 
 /// What a poll finds.
 pub(super) trait Found {
-    /// New cells of a thread.
-    fn cells(&mut self, thread: u32, cells: &[Cell]);
+    /// New cells of a thread; the number of the ring, and of the first one in it. They are to be
+    /// passed on after the records file.
+    fn cells(&mut self, thread: u32, ring: u64, first: u64, cells: &[Cell]);
     /// A thread has this name.
     fn name(&mut self, thread: u32, name: &[u8]);
     /// What a thread does now.
@@ -129,10 +128,20 @@ impl Rings {
         Ok(has_changed)
     }
 
-    /// The records file has been read to its end since the last poll.
-    pub(super) fn records_are_read(&mut self) {
-        let seen = &self.seen;
-        self.taken.forget(|ring| seen.get(ring).map_or(u64::MAX, |seen| seen.flushed));
+    /// Returns how many of so many cells of a ring, from this one, have been passed on before. Now
+    /// all have.
+    pub(super) fn pass(&mut self, ring: u64, first: u64, count: usize) -> usize {
+        if ring >= MOST_THREADS as u64 {
+            return 0;
+        }
+        let ring = ring as usize;
+        if ring >= self.seen.len() {
+            self.seen.resize(ring + 1, Seen::default());
+        }
+        let until = &mut self.seen[ring].until;
+        let before = until.saturating_sub(first).min(count as u64);
+        *until = (*until).max(first.saturating_add(count as u64));
+        before as usize
     }
 
     fn poll_ring(&mut self, ring: usize, file: &File, found: &mut impl Found) -> io::Result<bool> {
@@ -149,8 +158,7 @@ impl Rings {
         }
         if written.wrapping_sub(flushed) > CELLS as u64 || written < seen.until {
             self.damaged += 1;
-            self.seen[ring] = Seen { until: written, flushed: written, ..seen };
-            self.taken.forget_ring(ring);
+            self.seen[ring].until = written;
             return Ok(false);
         }
         if thread != seen.named {
@@ -173,12 +181,7 @@ impl Rings {
             }
             let intact = after.flushed().max(from).min(written);
             let cells = &cells[(intact - from) as usize..];
-            found.cells(thread, cells);
-            self.taken.add(ring, thread, intact, cells, after.flushed());
-            self.seen[ring].until = written;
-            self.seen[ring].flushed = after.flushed();
-        } else {
-            self.seen[ring].flushed = flushed;
+            found.cells(thread, ring as u64, intact, cells);
         }
         found.present(present);
         Ok(is_new)
@@ -195,4 +198,27 @@ fn copy(file: &File, place: u64, from: u64, until: u64) -> io::Result<Vec<Cell>>
     read_at(file, head, place + (first * size_of::<Cell>()) as u64)?;
     read_at(file, tail, place)?;
     Ok(bytes.chunks_exact(size_of::<Cell>()).map(cell).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cell_is_passed_on_once() {
+        let mut rings = Rings::default();
+        // From the ring; and what was flushed later.
+        assert_eq!(rings.pass(3, 10, 5), 0);
+        assert_eq!(rings.pass(3, 0, 12), 12);
+        assert_eq!(rings.pass(3, 12, 8), 3);
+        assert_eq!(rings.pass(3, 20, 2), 0);
+        // Another ring counts for itself; some blocks between were lost.
+        assert_eq!(rings.pass(0, 5, 5), 0);
+        assert_eq!(rings.pass(0, 100, 5), 0);
+        // Garbage is no reason to end, or to take much memory.
+        assert_eq!(rings.pass(u64::MAX, 0, 5), 0);
+        assert_eq!(rings.pass(1, u64::MAX, 5), 0);
+        assert_eq!(rings.pass(1, u64::MAX - 2, 5), 2);
+        assert!(rings.seen.len() <= MOST_THREADS);
+    }
 }

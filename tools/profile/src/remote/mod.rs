@@ -124,6 +124,11 @@ impl Remote {
         threads::all(self.pid).with_context(|| format!("process {}", self.pid))
     }
 
+    /// One of its threads, by its ID, if it has the same in the namespaces of both processes.
+    pub fn thread(&self, tid: u32) -> Option<Thread> {
+        threads::one(self.pid, tid).filter(|thread| thread.own_tid == tid)
+    }
+
     /// How long a thread has run, and how long it was runnable without a CPU, in nanoseconds.
     pub fn times(&self, thread: &Thread) -> Option<(u64, u64)> {
         let path = format!("/proc/{}/task/{}/schedstat", self.pid, thread.tid);

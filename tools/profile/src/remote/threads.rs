@@ -85,7 +85,7 @@ pub(super) fn all(pid: u32) -> Result<Vec<Thread>> {
 }
 
 /// What a thread is doing now.
-fn one(pid: u32, tid: u32) -> Option<Thread> {
+pub(super) fn one(pid: u32, tid: u32) -> Option<Thread> {
     let place = format!("/proc/{pid}/task/{tid}");
     let status = fs::read(format!("{place}/status")).ok()?;
     let status = String::from_utf8_lossy(&status);

@@ -40,9 +40,10 @@ impl Files {
         Self { directories: directories.to_vec(), ..Self::default() }
     }
 
-    /// Looks for files below this directory first.
-    pub(super) fn below(root: Option<PathBuf>) -> Self {
-        Self { root, ..Self::default() }
+    /// Looks for files below this directory first: the root of a process that may see other files
+    /// than this one.
+    pub fn below(root: PathBuf) -> Self {
+        Self { root: Some(root), ..Self::default() }
     }
 
     /// Which files are missing or are not those that were recorded: a line for each.
@@ -68,14 +69,16 @@ impl Files {
             // Code made at run time, or the kernel's.
             return None;
         }
+        let open = |path: &Path| {
+            let is_it = |file: &File| match build_id.is_empty() {
+                true => !is_younger(path, began),
+                false => file.build_id == *build_id,
+            };
+            File::open(path).filter(is_it)
+        };
         let below = path.strip_prefix("/").unwrap_or(path);
-        let there = self.root.as_ref().and_then(|root| File::open(&root.join(below)));
-        let opened = there.or_else(|| File::open(path));
-        let is_it = opened.as_ref().is_some_and(|file| match build_id.is_empty() {
-            true => !is_younger(path, began),
-            false => file.build_id == *build_id,
-        });
-        let mut own = opened.filter(|_| is_it);
+        let there = self.root.as_ref().and_then(|root| open(&root.join(below)));
+        let mut own = there.or_else(|| open(path));
         if own.as_ref().is_some_and(|file| file.has_lines) {
             return own;
         }
