@@ -70,7 +70,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NS", default_value_t = 10_000, requires = "recorded")]
     threshold: u64,
     /// With --pid: also if the process has a system call filter of its own, which may kill it
-    #[arg(long, requires = "pid")]
+    #[arg(long, requires = "pid", conflicts_with_all = ["dir", "command"])]
     force: bool,
     /// The program and its arguments
     #[arg(
