@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::time::Duration;
 use waitword_record::format::{
-    Block, CELLS, Cell, Ended, HELD_TO_READ, Hold, MAGIC, Object, PAGE, RING_BYTES, Ring, Wait,
-    cells_of_stack, stack_frames, stack_head,
+    Block, CELLS, Cell, Ended, HELD_TO_READ, Hold, MAGIC, Object, PAGE, RING_BYTES, Ring, Turns,
+    Wait, cells_of_stack, stack_frames, stack_head,
 };
 use waitword_record::{
     What, begin, end, end_at_condvar, finish, note_release, release, start, take,
@@ -36,8 +36,11 @@ impl Found {
             } else if let Some(hold) = Hold::of_cell(cells[at]) {
                 self.holds.push((thread, hold));
                 at += 1;
+            } else if Turns::of_cell(cells[at]).is_some() {
+                // Of a thread that has ended.
+                at += 1;
             } else {
-                let wait = Wait::of_cell(cells[at]).expect("a wait or a stack");
+                let wait = Wait::of_cell(cells[at]).expect("a wait, a stack or turns");
                 self.waits.push((thread, wait));
                 at += 1;
             }
