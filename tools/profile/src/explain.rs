@@ -1,13 +1,13 @@
 //! Says in plain sentences why threads waited, with the evidence, and what to do about it.
 //!
-//! Each kind of finding has a [`Detector`] in a file of its own. It sees each wait once, in any
-//! order of the threads, keeps sums in bounded memory ([`sums`]), and judges at the end. So a
+//! Each kind of finding has a `Detector` in a file of its own. It sees each wait once, in any
+//! order of the threads, keeps sums in bounded memory (`sums.rs`), and judges at the end. So a
 //! recording of any length is read once.
 //!
 //! # When something is a finding
 //!
 //! A detector needs evidence of its own kind; its file says which, and why. In addition a cause has
-//! to matter ([`Run::matters`]): it cost at least 1 % of the length of the run, in at least ten
+//! to matter (`Run::matters`): it cost at least 1 % of the length of the run, in at least ten
 //! waits, or in fewer that took 10 % of it. Below 1 % the cure would hardly be measurable: two runs
 //! of one program differ by more. From fewer than ten waits no share can be told (ten independent
 //! ones determine it to about a third), unless they are long.
