@@ -382,6 +382,11 @@ mod tests {
         follow(3, switch);
         assert_eq!((now(), recording::is_on()), ((OFF, 0, 0), false));
 
+        // A thread still looks up its last stack of the recording before.
+        crate::unwind::while_in_use(|| begin_in(directory, 3));
+        assert_eq!(now(), (ON, 0, 1));
+        ask_for(END);
+
         // Taken back while it begins.
         let is_taken_back = AtomicBool::new(false);
         CONTROL.state.store(BEGIN, Release);

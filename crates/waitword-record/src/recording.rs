@@ -264,7 +264,12 @@ fn set_up(directory: impl Iterator<Item = u8> + Clone, process: u32) -> Result<(
     // Those of a parent, or of an earlier recording.
     RINGS.iter().for_each(|ring| ring.store(ptr::null_mut(), Ordering::Relaxed));
     stacks::forget();
-    unwind::forget();
+    match PROCESS.load(Ordering::Acquire) == process {
+        // Threads may be in the middle of their last record of the recording before.
+        true => unwind::write_modules_again(),
+        // No thread of this process has recorded anything yet.
+        false => unwind::forget(),
+    }
     let place = map_memory(size_of::<Recording>()).ok_or(Refused::Files)?.cast::<Recording>();
     // SAFETY: new memory, large enough and aligned to a page, of zeros, which are a recording
     // without names. No other thread has it.

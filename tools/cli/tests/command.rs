@@ -80,10 +80,8 @@ fn a_usual_run_ends_with_a_screen_of_tables() {
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{stdout}{stderr}");
     assert!(stdout.lines().count() <= 60, "{stdout}");
-    // 100 columns, and some more for the figures of windows of 2 ms on a loaded machine: a ratio of
-    // 8150 needs more room than one of 0.98.
     for line in stdout.lines() {
-        assert!(line.chars().count() <= 110, "{line}");
+        assert!(line.chars().count() <= 100, "{line}");
     }
     for patch in ["2003", "2005", "2007", "2008", "2016"] {
         assert!(stdout.contains(patch), "{patch}: {stdout}");

@@ -25,5 +25,7 @@ mod rules;
 mod walk;
 
 pub(crate) use maps::copy_to;
-pub(crate) use rules::{forget, has_new_modules, write_build_ids};
+#[cfg(test)]
+pub(crate) use rules::while_in_use;
+pub(crate) use rules::{forget, has_new_modules, write_build_ids, write_modules_again};
 pub(crate) use walk::{Bounds, walk};

@@ -229,7 +229,13 @@ pub(crate) fn write_build_ids(file: i32) -> bool {
     done.is_some() && is_written
 }
 
-/// In a forked child: what another thread of the parent was doing does not count.
+/// The modules that are known are new to another recording of this process.
+pub(crate) fn write_modules_again() {
+    NEW_MODULES.store(true, Ordering::Relaxed);
+}
+
+/// In a forked child, before any thread of it walks: what another thread of the parent was doing
+/// does not count.
 pub(crate) fn forget() {
     IN_USE.store(false, Ordering::Relaxed);
     let _ = Tables::with(|tables| {
@@ -242,6 +248,27 @@ pub(crate) fn forget() {
 /// if another thread reads them now.
 pub(super) fn find_mapping(each: impl FnMut(super::maps::Mapping<'_>) -> bool) -> bool {
     Tables::with(|tables| tables.buffer.find(each)).unwrap_or(false)
+}
+
+/// Calls `work` while another thread uses the tables, and checks that it does until the end.
+#[cfg(test)]
+pub(crate) fn while_in_use(work: impl FnOnce()) {
+    let at_both_ends = std::sync::Barrier::new(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while Tables::with(|_| {
+                at_both_ends.wait();
+                at_both_ends.wait();
+            })
+            .is_none()
+            {}
+        });
+        at_both_ends.wait();
+        work();
+        let is_in_use = IN_USE.load(Ordering::Relaxed);
+        at_both_ends.wait();
+        assert!(is_in_use, "taken from a thread that uses it");
+    });
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use waitword_report::{figure, how_sure, told};
 /// The greatest width, in columns.
 pub(super) const WIDTH: usize = 100;
 /// The width of a case's name with its unit.
-const CASE: usize = 32;
+const CASE: usize = 30;
 /// The width of the best peer's name.
 const PEER: usize = 16;
 
@@ -121,7 +121,7 @@ fn line(case: &str, values: [&str; 3], peer: &str, ratios: [&str; 3]) -> String 
     let case = cut(case, CASE);
     let peer = cut(peer, PEER);
     let line = format!(
-        "{case:CASE$}{ours:>8}{best:>10}{base:>9} {peer:PEER$} {ratio:>10} {cpu:>5} {tail:>6}"
+        "{case:CASE$}{ours:>8}{best:>10}{base:>9} {peer:PEER$} {ratio:>11} {cpu:>6} {tail:>6}"
     );
     format!("{}\n", line.trim_end())
 }
@@ -174,9 +174,12 @@ mod tests {
     fn a_line_has_room_for_the_longest_of_everything() {
         let long = "x".repeat(200);
         let number = "1234567";
-        let text = line(&long, [number; 3], &long, ["1.23 same", "12.3", "12.3"]);
+        // The longest figure below a million, which a quotient of extremes may be.
+        let longest = figure(0.0199);
+        let ratio = format!("{longest} lost");
+        let text = line(&long, [number; 3], &long, [&ratio, &longest, &longest]);
         assert!(text.trim_end().chars().count() <= WIDTH, "{text}");
-        assert!(text.contains('…') && text.ends_with("12.3   12.3\n"), "{text}");
+        assert!(text.contains('…') && text.ends_with("0.0199 0.0199\n"), "{text}");
         assert_eq!(with_unit(&long, "ops/s").chars().count(), CASE);
     }
 }
