@@ -369,7 +369,7 @@ mod tests {
         assert_eq!((now(), recording::is_on()), ((OFF, 0, 0), false));
         assert!(std::fs::read_dir(place.path()).unwrap().count() >= 2);
 
-        // The beats go on, and then no more.
+        // The tool's beats continue, and then stop.
         begin_in(directory, 2);
         look_for_beats(PATIENCE);
         look_for_beats(2 * PATIENCE);
@@ -399,7 +399,7 @@ mod tests {
         });
         assert_eq!((now(), recording::is_on()), ((OFF, 0, 0), false));
 
-        // By the process itself: nobody else has to want it.
+        // A recording that the process has begun itself needs no beats.
         start(3, directory, 5).unwrap();
         look_for_beats(u64::MAX);
         assert_eq!(CONTROL.state.load(Relaxed), ON);

@@ -65,7 +65,7 @@ impl Watch {
 
     fn find_processes(&mut self) {
         for process in self.processes.values_mut() {
-            process.take_if(|process| Remote::open(process.recording.pid()).is_err());
+            process.take_if(|process| !exists(process.recording.pid()));
         }
         for entry in std::fs::read_dir(&self.directory).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -134,6 +134,12 @@ impl Watched {
         }
         vec![format!("process {}: {}", remote.pid(), text(&report, &mut symbols, false))]
     }
+}
+
+/// Whether there is a process with this number. (Reading its mappings takes milliseconds if there
+/// are many.)
+fn exists(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
 }
 
 /// Whether a recording is this process's. Another one may have its number by now, or has it outside

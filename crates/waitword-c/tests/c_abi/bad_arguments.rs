@@ -15,6 +15,8 @@
 //! | a call that must wait, with an invalid time | `EINVAL` |
 //! | the same with a time that has passed or is negative | `ETIMEDOUT` |
 //! | counts of 0, -1, `INT_MIN`, `INT_MAX`, `UINT_MAX`, too high | the documented error, or any |
+//! | a directory's name that is not absolute, or too long | `EINVAL` |
+//! | a directory that does not exist, or is a file | `ENOENT`, `ENOTDIR` |
 //! | an object of zeros, ones, random bytes, or destroyed | any, in time, nothing else touched |
 //!
 //! The last row is undefined behaviour according to the header ("NULL or point to a mutex"). The

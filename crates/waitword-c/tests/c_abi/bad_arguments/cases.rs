@@ -2,7 +2,8 @@
 
 use super::header::{Function, Parameter};
 use super::values::{KINDS, Kind, State, Value};
-use libc::{EINVAL, EOVERFLOW, ETIMEDOUT};
+use libc::{EINVAL, ENOENT, ENOTDIR, EOVERFLOW, ETIMEDOUT};
+use std::ffi::CStr;
 use std::fmt;
 
 /// A call, and its required result.
@@ -43,6 +44,21 @@ const NO_TIMES: [Value; 6] = [
     Value::Time(0, i64::MIN),
     Value::Time(i64::MAX, 1_000_000_000),
 ];
+/// A directory that does not exist.
+const NO_DIRECTORY: &CStr = c"/waitword/of/nowhere";
+/// What is no directory's absolute name, or too long for one.
+const NO_ABSOLUTE_NAMES: [&CStr; 4] = [c"", c".", c"tmp", LONG_NAME];
+const LONG_NAME: &CStr = {
+    const BYTES: [u8; 5001] = {
+        let mut bytes = [b'/'; 5001];
+        bytes[5000] = 0;
+        bytes
+    };
+    match CStr::from_bytes_with_nul(&BYTES) {
+        Ok(name) => name,
+        Err(_) => unreachable!(),
+    }
+};
 /// Times that have passed on every clock.
 const PAST_TIMES: [Value; 4] =
     [PAST, Value::Time(0, 0), Value::Time(-1, 999_999_999), Value::Time(i64::MIN, 0)];
@@ -63,6 +79,8 @@ enum Role {
     Word,
     List,
     Routine,
+    /// A directory's name.
+    Directory,
     /// Passed through without being used.
     Opaque,
 }
@@ -81,6 +99,7 @@ fn role(function: &Function, parameter: &Parameter) -> Role {
         ("void*", "uaddr" | "uaddr2") => Role::Word,
         ("void*", "argument") => Role::Opaque,
         ("function", _) => Role::Routine,
+        ("const char*", "directory") => Role::Directory,
         (kind, name) => panic!(
             "{}: nothing is known of a parameter `{kind} {name}`: what is to be tried?",
             function.name
@@ -103,6 +122,7 @@ fn right(roles: &[Role], function: &Function, state: State) -> Vec<Value> {
         Role::Result | Role::Word => Value::Word,
         Role::List => Value::List(0),
         Role::Routine => Value::Routine,
+        Role::Directory => Value::Text(NO_DIRECTORY),
     };
     roles.iter().map(value).collect()
 }
@@ -141,6 +161,7 @@ pub(crate) fn of<'a>(function: &'a Function, cases: &mut Vec<Case<'a>>) {
             }
             Role::Word | Role::List => tried.address(index),
             Role::Routine => tried.error(index, Value::Null),
+            Role::Directory => tried.directory(index),
             Role::Opaque => tried.anything(index, Value::Untouchable),
         }
     }
@@ -251,6 +272,18 @@ impl Tried<'_, '_> {
                 () => Expect::Anything,
             };
             self.add(self.ready.clone(), index, Value::Number(number), expect);
+        }
+    }
+
+    fn directory(&mut self, index: usize) {
+        self.error(index, Value::Null);
+        for name in NO_ABSOLUTE_NAMES {
+            self.error(index, Value::Text(name));
+        }
+        for (name, error) in
+            [(NO_DIRECTORY, ENOENT), (c"/dev/null", ENOTDIR), (c"/\xff\x01", ENOENT)]
+        {
+            self.add(self.ready.clone(), index, Value::Text(name), Expect::Error(error));
         }
     }
 

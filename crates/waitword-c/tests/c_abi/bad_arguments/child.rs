@@ -86,6 +86,7 @@ fn put(library: &Library, arena: &Arena, value: Value, memory: Option<*mut u8>, 
         Value::Kernels => 0xffff_8000_0000_0000,
         Value::Untouchable => arena.untouchable() as u64,
         Value::Routine => nothing as extern "C" fn() as usize as u64,
+        Value::Text(text) => text.as_ptr() as u64,
         Value::Object(kind, state) => {
             let memory = memory.expect("an object takes memory");
             fill(memory, kind.size(), state.bytes());

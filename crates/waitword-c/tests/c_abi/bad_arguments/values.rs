@@ -1,6 +1,7 @@
 //! The values that an argument can take.
 
 use super::arena::Bytes;
+use std::ffi::CStr;
 
 /// The memory for a word, in bytes.
 const WORD: usize = 16;
@@ -97,6 +98,7 @@ pub(crate) enum Value {
     List(usize),
     /// A function that does nothing.
     Routine,
+    Text(&'static CStr),
 }
 
 /// How many bytes of memory a value takes.
