@@ -8,6 +8,7 @@ use super::scope::Scope;
 use crate::error::Error;
 use crate::park::Until;
 use crate::private::waiter_table;
+use crate::record;
 use crate::shared;
 use crate::sys::clock::Deadline;
 use crate::word::{FutexWord, Mask, Word};
@@ -97,6 +98,7 @@ pub(crate) unsafe fn wait<'u>(
     mask: u64,
     until: impl Into<Until<'u>>,
 ) -> Result<(), Error> {
+    let address = futex.word.address.addr();
     match futex.scope {
         Scope::Private => {
             // SAFETY: what `key` requires of the node word, if there is one, is part of this
@@ -112,9 +114,15 @@ pub(crate) unsafe fn wait<'u>(
             // SAFETY: as above. The contract lasts until this function returns, and the closure is
             // not called later.
             let as_expected = || unsafe { futex.word.load() } == expected;
-            private::wait(waiter_table(), key, as_expected, mask, until)
+            let until = until.into();
+            let wait = || private::wait(waiter_table(), key, as_expected, mask, until);
+            record::waiting_on_futex(address, until.deadline.is_some(), wait, Error::is_timeout)
         }
-        // SAFETY: this function's own contract. Shared words have no node word.
-        Scope::Shared => unsafe { shared::wait(futex.word, expected, mask, until.into().deadline) },
+        Scope::Shared => {
+            let deadline = until.into().deadline;
+            // SAFETY: this function's own contract. Shared words have no node word.
+            let wait = || unsafe { shared::wait(futex.word, expected, mask, deadline) };
+            record::waiting_on_futex(address, deadline.is_some(), wait, Error::is_timeout)
+        }
     }
 }
