@@ -273,3 +273,21 @@ fn a_deadlock_at_contended_locks_of_the_library_is_found() {
         }
     }
 }
+
+/// The command sees the call of a thread that it knows to hold a lock.
+#[test]
+fn the_call_in_which_a_holder_of_a_contended_mutex_sleeps_is_named() {
+    let _watchdog = watch_for(limit(1200));
+    let place = tempfile::tempdir().unwrap();
+    let mut command = Command::new(compile(place.path(), "convoy"));
+    let running = Running(command.spawn().unwrap());
+    let mut profile = Command::new(env!("CARGO_BIN_EXE_waitword"));
+    profile.args(["profile", "--seconds", "2", "--pid"]).arg(running.0.id().to_string());
+    // It is found by looks from time to time, so maybe not at once.
+    loop {
+        let ended = output(&mut profile);
+        if String::from_utf8_lossy(&ended.stdout).contains("% asleep in clock_nanosleep") {
+            break;
+        }
+    }
+}
