@@ -7,9 +7,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use waitword_core::record;
 
-/// Begins to record why the threads of this process wait for mutexes, rwlocks, condition variables
-/// and semaphores of this library: which thread kept them, where, and what it did meanwhile. The
-/// command `waitword` shows that.
+/// Begins to record why the threads of this process wait for the objects of this library: which
+/// thread kept them, where, and what it did meanwhile. The command `waitword` shows that.
 ///
 /// `directory` is the absolute name of an existing directory, which gets three files. Waits shorter
 /// than `threshold_ns` nanoseconds are not recorded; 10000 is the time that it takes to wake a

@@ -24,5 +24,7 @@ mod turns;
 mod unwind;
 
 pub use control::{follow, start, undisturbed};
-pub use recorder::{Began, What, begin, end, end_at_condvar, finish, note_release, release, take};
+pub use recorder::{
+    Began, What, begin, end, end_at_condvar, finish, hold, note_release, release, take,
+};
 pub use recording::{Refused, USUAL_THRESHOLD, is_on};

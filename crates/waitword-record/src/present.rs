@@ -31,7 +31,17 @@ impl Ring {
         }
         // Release: a reader that finds the count finds the addresses.
         self.held_count.store(count.wrapping_add(1), Release);
-        self.count_turn(address);
+    }
+
+    /// The thread has taken this lock, which it does not hold otherwise. Nothing happens if it is
+    /// known already, or if there is no room.
+    pub(crate) fn hold_once(&self, address: u64) {
+        // Relaxed: only this thread writes these fields.
+        let count = self.held_count.load(Relaxed) as usize;
+        let mut known = self.held.iter().take(count);
+        if count < MOST_HELD && !known.any(|held| held.load(Relaxed) & !HELD_TO_READ == address) {
+            self.hold(address, false);
+        }
     }
 
     /// The thread is about to release this lock: the hold that began last, if it has more than one.
@@ -109,6 +119,8 @@ mod tests {
         // The last hold of two.
         ring.release(0x10);
         assert_eq!(held(&ring), (2, vec![0x10, 0x30]));
+        ring.hold_once(0x30);
+        assert_eq!(held(&ring), (2, vec![0x10, 0x30]));
         assert!(!ring.release(0x40));
         ring.release(0x10);
         ring.release(0x30);
@@ -128,6 +140,8 @@ mod tests {
         assert_eq!(ring.held_count.load(Relaxed) as usize, MOST_HELD + 2);
         assert_eq!(ring.held[1].load(Relaxed), lock(2));
         assert_eq!(ring.held[MOST_HELD - 1].load(Relaxed), 0);
+        ring.hold_once(lock(99));
+        assert_eq!(ring.held_count.load(Relaxed) as usize, MOST_HELD + 2);
         // Those that are not.
         (MOST_HELD..MOST_HELD + 3).for_each(|n| assert!(ring.release(lock(n))));
         assert_eq!(ring.held_count.load(Relaxed) as usize, MOST_HELD - 1);

@@ -165,6 +165,20 @@ fn ended(process: u32) {
 pub fn take(process: u32, address: u64, to_read: bool) {
     if let Some(ring) = my_ring(process) {
         ring.hold(address, to_read);
+        ring.count_turn(address);
+    }
+}
+
+/// As [`take`], for a caller that does not see every thread take its locks, and that has no lock
+/// more than once. Turns are not counted, because threads are compared by them. More locks than
+/// there is room for are not counted either: [`release`] would take others for them.
+///
+/// Nothing happens if the thread has recorded nothing yet. So this makes no file, and as with
+/// [`release`], nothing that it calls can be cancelled.
+#[inline]
+pub fn hold(process: u32, address: u64) {
+    if let Some(ring) = made_ring(process) {
+        ring.hold_once(address);
     }
 }
 
@@ -172,7 +186,8 @@ pub fn take(process: u32, address: u64, to_read: bool) {
 /// it.
 #[inline]
 pub fn release(process: u32, address: u64) -> bool {
-    my_ring(process).is_some_and(|ring| ring.release(address))
+    // Without a ring it is known to hold nothing.
+    made_ring(process).is_some_and(|ring| ring.release(address))
 }
 
 /// Notes that the calling thread is about to release a lock that other threads wait for: their
@@ -304,6 +319,12 @@ impl Thread {
     fn belongs_to(&self, process: u32, recording: *const Recording) -> bool {
         self.process.get() == process && ptr::eq(self.recording.get(), recording)
     }
+}
+
+/// The calling thread's ring, if it has one.
+#[inline]
+fn made_ring(process: u32) -> Option<&'static Ring> {
+    THREAD.with(|thread| thread.ring_in(process))
 }
 
 /// The calling thread's ring; made, if it has none yet.

@@ -43,6 +43,11 @@ impl Error {
     pub fn raw_os_error(self) -> i32 {
         Errno::from(self).raw_os_error()
     }
+
+    /// For the recorder, which tells the ends of waits apart.
+    pub(crate) fn is_timeout(&self) -> bool {
+        *self == Self::TimedOut
+    }
 }
 
 impl fmt::Display for Error {

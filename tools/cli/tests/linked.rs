@@ -1,6 +1,7 @@
 //! Recordings of programs that are linked with the library: in C with `libwaitword.so`, in Rust
 //! with the crate's feature `record`. With the drop-in beside it, without, and from outside.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
@@ -39,20 +40,25 @@ fn built() -> &'static Path {
     })
 }
 
-/// The programs, with the same functions.
-fn programs(place: &Path) -> [PathBuf; 2] {
+/// A program in C, linked with the library.
+fn compile(place: &Path, name: &str) -> PathBuf {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let in_c = place.join("program");
+    let program = place.join(name);
     let mut compiler = Command::new("cc");
-    compiler.args(["-O2", "-g", "-pthread", "-o"]).arg(&in_c);
-    compiler.arg(sources.join("tests/linked/program.c"));
+    compiler.args(["-O2", "-g", "-pthread", "-o"]).arg(&program);
+    compiler.arg(sources.join("tests/linked").join(format!("{name}.c")));
     compiler.arg("-I").arg(sources.join("../../crates/waitword-c/include"));
     // By the name that programs load it by.
     let library = place.join("libwaitword.so.0");
     std::fs::copy(built().join("libwaitword.so"), &library).unwrap();
     compiler.arg(&library).arg(format!("-Wl,-rpath,{}", place.display()));
     texts(output(&mut compiler));
-    [in_c, built().join("examples/recorded")]
+    program
+}
+
+/// The programs, with the same functions.
+fn programs(place: &Path) -> [PathBuf; 2] {
+    [compile(place, "program"), built().join("examples/recorded")]
 }
 
 /// Whether the summary names the places that wait and their holders, which sleep.
@@ -181,6 +187,107 @@ fn a_running_linked_program_is_recorded_from_outside() {
                 }
                 attached.end();
             }
+        }
+    }
+}
+
+/// What `kinds.c` waits for: the function, and how the recording names the object.
+const KINDS: [(&str, &str); 15] = [
+    ("waits_for_priority", "Mutex"),
+    ("waits_for_recursive", "Mutex"),
+    ("waits_for_shared", "Mutex"),
+    ("waits_for_robust", "Mutex"),
+    ("waits_for_once", "Once"),
+    ("waits_with_priority", "Condvar"),
+    ("waits_everywhere", "Condvar"),
+    ("waits_at_barrier", "Barrier"),
+    ("waits_at_shared_barrier", "Barrier"),
+    ("waits_at_latch", "Barrier"),
+    ("waits_for_event", "Semaphore"),
+    ("waits_on_word", "Futex"),
+    ("waits_on_shared_word", "Futex"),
+    ("waits_on_several_words", "Futex"),
+    ("waits_as_futex", "Futex"),
+];
+
+#[test]
+fn every_kind_of_wait_is_recorded() {
+    let _watchdog = watch_for(limit(1200));
+    let place = tempfile::tempdir().unwrap();
+    let directory = place.path().join("recording");
+    std::fs::create_dir(&directory).unwrap();
+    let mut program = Command::new(compile(place.path(), "kinds"));
+    let ended = output(program.arg("10").env("WAITWORD_RECORD", &directory));
+    assert!(ended.status.success(), "{ended:?}");
+    let folded = [&[][..], &["--idle"]].map(|arguments| {
+        let file = place.path().join("folded");
+        let mut report = Command::new(env!("CARGO_BIN_EXE_waitword"));
+        report.arg("report").arg(&directory).args(arguments).arg("--folded").arg(&file);
+        texts(output(&mut report));
+        std::fs::read_to_string(file).unwrap()
+    });
+    let [locks, others] = &folded;
+    for (function, object) in KINDS {
+        let text = if matches!(object, "Mutex" | "Once") { locks } else { others };
+        let microseconds = text.lines().filter_map(|line| {
+            let (stack, time) = line.rsplit_once(' ')?;
+            let is_it = stack.split(';').any(|it| it == function);
+            (is_it && stack.ends_with(&format!(";[{object}]"))).then(|| time.parse::<u64>())
+        });
+        let sum: u64 = microseconds.map(Result::unwrap).sum();
+        assert!(sum > 5_000, "{function}, {object}: {sum} us\n{text}");
+    }
+    let processes = read(&directory).unwrap();
+    for object in [Object::Mutex, Object::Once] {
+        let waits = processes[0].waits.iter().map(|(_, wait)| wait);
+        let long = waits.filter(|wait| wait.object() == Some(object) && wait.took > 2_000_000);
+        let unknown: Vec<_> = long.filter(|wait| wait.holder == 0).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+}
+
+#[test]
+fn a_deadlock_at_contended_locks_of_the_library_is_found() {
+    let _watchdog = watch_for(limit(1200));
+    let place = tempfile::tempdir().unwrap();
+    let program = compile(place.path(), "deadlock");
+    // Of the usual kind, recursive, and wait-wake.
+    for flags in ["0", "1", "0x20"] {
+        let directory = place.path().join(flags);
+        std::fs::create_dir(&directory).unwrap();
+        let mut command = Command::new(&program);
+        command.arg(flags).env("WAITWORD_RECORD", &directory).stdout(Stdio::piped());
+        let mut running = Running(command.spawn().unwrap());
+        let mut line = String::new();
+        BufReader::new(running.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let threads: Vec<&str> = line.split(' ').take(2).collect();
+        let mut deadlock = Command::new(env!("CARGO_BIN_EXE_waitword"));
+        let ended = output(deadlock.arg("deadlock").arg("--pid").arg(running.0.id().to_string()));
+        let shown = String::from_utf8_lossy(&ended.stdout);
+        assert_eq!(ended.status.code(), Some(1), "{flags}: {ended:?}");
+        for (waiter, holder) in [(threads[0], threads[1]), (threads[1], threads[0])] {
+            let start = format!("thread {waiter} (");
+            let line = shown.lines().find(|line| line.starts_with(&start)).expect(&shown);
+            assert!(line.contains(&format!(", held by thread {holder} (")), "{line}");
+            assert!(line.ends_with("(by the recording)"), "{line}");
+        }
+    }
+}
+
+/// The command sees the call of a thread that it knows to hold a lock.
+#[test]
+fn the_call_in_which_a_holder_of_a_contended_mutex_sleeps_is_named() {
+    let _watchdog = watch_for(limit(1200));
+    let place = tempfile::tempdir().unwrap();
+    let mut command = Command::new(compile(place.path(), "convoy"));
+    let running = Running(command.spawn().unwrap());
+    let mut profile = Command::new(env!("CARGO_BIN_EXE_waitword"));
+    profile.args(["profile", "--seconds", "2", "--pid"]).arg(running.0.id().to_string());
+    // It is found by looks from time to time, so maybe not at once.
+    loop {
+        let ended = output(&mut profile);
+        if String::from_utf8_lossy(&ended.stdout).contains("% asleep in clock_nanosleep") {
+            break;
         }
     }
 }

@@ -7,10 +7,11 @@ use super::private;
 use super::scope::Scope;
 use crate::error::Error;
 use crate::park::Until;
-use crate::private::waiter_table;
+use crate::private::{Key, Place, waiter_table};
+use crate::record;
 use crate::shared;
 use crate::sys::clock::Deadline;
-use crate::word::{FutexWord, Mask, Word};
+use crate::word::{FutexWord, Mask, Word, WordPtr};
 
 /// Options of a wait: a mask and a deadline.
 #[derive(Clone, Copy, Debug)]
@@ -109,12 +110,33 @@ pub(crate) unsafe fn wait<'u>(
             if unsafe { futex.word.load() } != expected {
                 return Err(Error::Mismatch);
             }
-            // SAFETY: as above. The contract lasts until this function returns, and the closure is
-            // not called later.
-            let as_expected = || unsafe { futex.word.load() } == expected;
-            private::wait(waiter_table(), key, as_expected, mask, until)
+            // SAFETY: this function's own contract.
+            unsafe { sleep(futex.word, key.place, expected, mask, until) }
         }
         // SAFETY: this function's own contract. Shared words have no node word.
         Scope::Shared => unsafe { shared::wait(futex.word, expected, mask, until.into().deadline) },
     }
+}
+
+/// [`wait`] on a private word with a queue in this place, which held the expected value.
+///
+/// # Safety
+/// Until this returns, the word is mapped, aligned, and accessed by atomic operations only.
+// Out of line: callers whose word differs need no frame. (`cold` and not `inline(never)`, with which
+// all crates share one copy, which inlines less.)
+#[cold]
+unsafe fn sleep<'u>(
+    word: WordPtr,
+    place: Place,
+    expected: u64,
+    mask: u64,
+    until: impl Into<Until<'u>>,
+) -> Result<(), Error> {
+    let until = until.into();
+    let address = word.address.addr();
+    // SAFETY: the word is mapped, aligned, and accessed by atomic operations only until this
+    // function returns, by its contract, and the closure is not called later.
+    let as_expected = || unsafe { word.load() } == expected;
+    let wait = || private::wait(waiter_table(), Key { address, place }, as_expected, mask, until);
+    record::waiting_on_futex(address, until.deadline.is_some(), wait, Error::is_timeout)
 }

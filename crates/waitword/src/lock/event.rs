@@ -43,6 +43,7 @@ use super::const_fn::const_fn;
 use super::sleep::{self, Signals, Spot};
 use crate::atomic::{AtomicU64, Ordering};
 use crate::futex::Scope;
+use crate::record::{self, Object};
 use crate::sys::clock::Deadline;
 use core::fmt;
 use core::time::Duration;
@@ -206,6 +207,15 @@ impl Event {
 
     #[cold]
     fn wait_for_turn(&self, deadline: Option<&Deadline>) -> bool {
+        let address = core::ptr::from_ref(self).addr();
+        let waited = record::waiting(Object::Semaphore, address, deadline.is_some(), || {
+            self.wait_for_turn_unrecorded(deadline).then_some(()).ok_or(())
+        });
+        waited.is_ok()
+    }
+
+    #[inline(always)]
+    fn wait_for_turn_unrecorded(&self, deadline: Option<&Deadline>) -> bool {
         // Acquire here and below: as in `is_set`.
         let mut now = self.word.load(Ordering::Acquire);
         let found = turn(now);

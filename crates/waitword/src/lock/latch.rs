@@ -22,6 +22,7 @@ use super::count::CountError;
 use super::sleep::{self, Signals, Spot};
 use crate::atomic::{AtomicU32, Ordering};
 use crate::futex::Scope;
+use crate::record::{self, Object};
 use crate::sys::clock::Deadline;
 use core::fmt;
 use core::time::Duration;
@@ -206,6 +207,15 @@ impl Latch {
 
     #[cold]
     fn wait_until_open(&self, deadline: Option<&Deadline>) -> bool {
+        let address = core::ptr::from_ref(self).addr();
+        let waited = record::waiting(Object::Barrier, address, deadline.is_some(), || {
+            self.wait_until_open_unrecorded(deadline).then_some(()).ok_or(())
+        });
+        waited.is_ok()
+    }
+
+    #[inline(always)]
+    fn wait_until_open_unrecorded(&self, deadline: Option<&Deadline>) -> bool {
         let mut timed_out = false;
         // Acquire here and below: as in `try_wait`.
         let mut now = self.word.load(Ordering::Acquire);

@@ -33,6 +33,7 @@ use super::const_fn::const_fn;
 use super::sleep::{self, Signals, Spot};
 use crate::atomic::{AtomicU32, Ordering};
 use crate::futex::{Error, Scope};
+use crate::record::{self, Object};
 use crate::sys::clock::Deadline;
 use core::fmt;
 
@@ -297,12 +298,18 @@ impl Once {
                 Ordering::Acquire,
             ) {
                 Ok(_) => {
+                    // Its end comes to `releasing`.
+                    record::took(self.address(), || true);
                     let run = OnceRun { once: self, running, left: Some(unwound) };
                     return Ok(Some((run, found)));
                 }
                 Err(changed) => now = changed,
             }
         }
+    }
+
+    fn address(&self) -> usize {
+        core::ptr::from_ref(self).addr()
     }
 
     /// Sleeps until a run has ended. Returns at once if the word is no longer `found`. The caller
@@ -318,7 +325,9 @@ impl Once {
                 .compare_exchange(found, announced, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
         if is_announced {
-            sleep::wait(&self.word, Scope::Private, announced, deadline, Signals::Ignored)?;
+            record::waiting(Object::Once, self.address(), deadline.is_some(), || {
+                sleep::wait(&self.word, Scope::Private, announced, deadline, Signals::Ignored)
+            })?;
         }
         Ok(())
     }
@@ -396,6 +405,8 @@ impl OnceRun<'_> {
 impl Drop for OnceRun<'_> {
     fn drop(&mut self) {
         let end = self.left.map_or(DONE, Unwound::state);
+        let has_sleepers = || self.once.word.load(Ordering::Relaxed) & SLEEPERS != 0;
+        record::releasing(self.once.address(), has_sleepers, || false);
         let ended = self.once.word.fetch_update(Ordering::Release, Ordering::Relaxed, |now| {
             (now & !SLEEPERS == self.running).then_some(end)
         });

@@ -49,6 +49,7 @@ use crate::atomic::{AtomicU32, Ordering};
 use crate::futex::Scope;
 #[cfg(not(loom))]
 use crate::lock::kernel_wait::{Slept, wait_in_kernel};
+use crate::record::{self, Object};
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 #[cfg(not(loom))]
@@ -254,6 +255,22 @@ pub(crate) fn lock_contended(
     scope: Scope,
     deadline: Option<&Deadline>,
 ) -> Result<Acquired, PiError> {
+    record::waiting(Object::Mutex, address(word), deadline.is_some(), || {
+        lock_contended_unrecorded(word, scope, deadline)
+    })
+}
+
+/// The recorder's address of the lock: the word's.
+fn address(word: &AtomicU32) -> usize {
+    core::ptr::from_ref(word).addr()
+}
+
+#[inline(always)]
+fn lock_contended_unrecorded(
+    word: &AtomicU32,
+    scope: Scope,
+    deadline: Option<&Deadline>,
+) -> Result<Acquired, PiError> {
     stats::count(Event::Contended);
     stats::count(Event::Sleeps);
     loop {
@@ -316,6 +333,7 @@ pub(crate) fn unlock(word: &AtomicU32, scope: Scope) -> Result<(), PiError> {
 
 #[cold]
 fn unlock_contended(word: &AtomicU32, scope: Scope) -> Result<(), PiError> {
+    record::releasing(address(word), || true, || true);
     loop {
         match futex_pi::unlock(word, is_private(scope)) {
             Ok(()) => {

@@ -230,6 +230,18 @@ pub(super) fn take_several<'u>(
 
 #[cold]
 fn wait_for_several(word: &AtomicU64, count: u32, until: Until<'_>) -> Result<(), Error> {
+    let address = core::ptr::from_ref(word).addr();
+    record::waiting(Object::Semaphore, address, until.deadline.is_some(), || {
+        wait_for_several_unrecorded(word, count, until)
+    })
+}
+
+#[inline(always)]
+fn wait_for_several_unrecorded(
+    word: &AtomicU64,
+    count: u32,
+    until: Until<'_>,
+) -> Result<(), Error> {
     // Relaxed: a giver that does not see the bit comes before, and the loads below see its tokens.
     // The fences of the waiter table, or the kernel's, order the bit before the sleep.
     let scope = scope(word.fetch_or(SEVERAL, Ordering::Relaxed));

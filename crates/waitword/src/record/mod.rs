@@ -9,23 +9,36 @@
 //!   both;
 //! * by `waitword profile --pid`, from outside.
 //!
-//! Recorded are waits for [`Mutex`](crate::Mutex) and [`RwLock`](crate::RwLock) and their raw
-//! forms, [`Condvar`](crate::Condvar), [`Semaphore`](crate::Semaphore) and
-//! [`AutoEvent`](crate::AutoEvent). Not recorded are waits with a priority-inheriting mutex, for
-//! robust mutexes, barriers, latches and events, and those of [`Futex`](crate::Futex) and
-//! [`raw`](crate::raw).
+//! Recorded are the waits of all types of this crate: as waits for a mutex also those for a
+//! [`RobustMutex`](crate::RobustMutex), as for a semaphore those for an
+//! [`Event`](crate::Event) or [`AutoEvent`](crate::AutoEvent), as at a barrier those for a
+//! [`Latch`](crate::Latch), as for a raw futex those of [`Futex`](crate::Futex),
+//! [`wait_any`](crate::wait_any), [`AtomicWait`](crate::AtomicWait) and [`raw`](crate::raw). Not
+//! recorded are waits that [`raw`](crate::raw) leaves to the kernel.
+//!
+//! That a thread *holds* a lock is noted for a private mutex that it had to wait for, or found with
+//! waiters, until it unlocks it. So deadlocks of contended mutexes are found, and the system calls
+//! in which their holders sleep. Mutexes that were free are not noted: that would cost an
+//! instruction at each lock. Nor are rwlocks and robust mutexes, whose releases do not all come to
+//! the recorder. With the feature `send_guard` nothing is noted.
 //!
 //! The directory gets three files for each process. They contain times, addresses, thread names and
 //! file names, never memory contents. A forked child records into files of its own.
 //!
 //! # Cost
 //!
-//! Without a recording: one relaxed load where a thread has to wait, or has to wake another one.
-//! An uncontended lock or unlock runs the same code with and without the feature.
+//! Without a recording: one relaxed load where a thread has to wait, or has to wake another one,
+//! and where a mutex is taken past its waiters. An uncontended lock or unlock runs the same code
+//! with and without the feature.
+//!
+//! While a recording is on, a mutex that was contended is unlocked as if a thread waited for it:
+//! its holder has set the bit that says so, to be sure that the unlock comes to the recorder.
 
 mod calls;
 
-pub(crate) use calls::{releasing, signalling, waiting, waiting_with};
+pub(crate) use calls::{
+    releasing, signalling, took, waiting, waiting_on_futex, waiting_to_hold, waiting_with,
+};
 pub(crate) use waitword_record::format::Object;
 
 use crate::sys::env;

@@ -6,7 +6,10 @@ pub(crate) enum Object {
     Mutex,
     Read,
     Write,
+    Condvar,
     Semaphore,
+    Barrier,
+    Once,
 }
 
 #[inline(always)]
@@ -25,15 +28,40 @@ pub(crate) fn waiting<T, E>(
 }
 
 #[inline(always)]
+pub(crate) fn waiting_to_hold<T, E>(
+    _: Object,
+    _: usize,
+    _: bool,
+    wait: impl FnOnce() -> Result<T, E>,
+    _: impl FnOnce() -> bool,
+) -> Result<T, E> {
+    wait()
+}
+
+#[inline(always)]
+pub(crate) fn waiting_on_futex<T, E>(
+    _: usize,
+    _: bool,
+    wait: impl FnOnce() -> Result<T, E>,
+    _: impl FnOnce(&E) -> bool,
+) -> Result<T, E> {
+    wait()
+}
+
+#[inline(always)]
 pub(crate) fn waiting_with<R>(
     _: usize,
     _: usize,
     _: bool,
     wait: impl FnOnce() -> R,
     _: impl FnOnce(&R) -> bool,
+    _: impl FnOnce(&R) -> bool,
 ) -> R {
     wait()
 }
+
+#[inline(always)]
+pub(crate) fn took(_: usize, _: impl FnOnce() -> bool) {}
 
 #[inline(always)]
 pub(crate) fn releasing(_: usize, _: impl FnOnce() -> bool, _: impl FnOnce() -> bool) {}

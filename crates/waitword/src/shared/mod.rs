@@ -23,6 +23,7 @@ pub(crate) use narrow::Lane;
 pub(crate) use word64::halves;
 
 use crate::error::Error;
+use crate::record;
 use crate::sys::clock::Deadline;
 use crate::sys::futex::shared_wake;
 use crate::sys::futex_raw::{shared_requeue, shared_wait, shared_wake_op};
@@ -45,7 +46,7 @@ pub(crate) unsafe fn wait(
     deadline: Option<&Deadline>,
 ) -> Result<(), Error> {
     // SAFETY: this function's own contract; each of these requires no more for a word of its size.
-    unsafe {
+    let wait = || unsafe {
         match word.size {
             Size::U32 => {
                 shared_wait(word.address.cast(), expected as u32, mask as u32, deadline)?;
@@ -54,7 +55,8 @@ pub(crate) unsafe fn wait(
             Size::U64 => word64::wait(word, expected, mask, deadline),
             Size::U8 | Size::U16 => narrow::wait(word, expected, mask, deadline),
         }
-    }
+    };
+    record::waiting_on_futex(word.address.addr(), deadline.is_some(), wait, Error::is_timeout)
 }
 
 #[inline]

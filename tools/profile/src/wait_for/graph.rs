@@ -178,6 +178,16 @@ impl Graph {
             let (Some(waiting), Some(node)) = (it.waiting, self.threads.get_mut(&it.thread)) else {
                 continue;
             };
+            let is_same = |wait: &&mut Wait| {
+                wait.source == Source::Kernel && wait.address == Some(waiting.address)
+            };
+            if let Some(wait) = node.wait.as_mut().filter(is_same)
+                && !holders.contains_key(&waiting.address)
+            {
+                // The library's recorder does not note who holds such a lock. Its word says so.
+                wait.since = Some(waiting.since);
+                continue;
+            }
             let known = if waiting.object.is_lock() {
                 holders.get(&waiting.address).cloned().map_or(
                     Holders::Unknown(if holds_more {
@@ -287,6 +297,7 @@ fn plain(object: Object, address: Option<u64>, holders: Holders) -> Wait {
 #[cfg(test)]
 mod tests {
     use super::super::cycles::tests::graph;
+    use super::super::recorded::Waiting;
     use super::*;
 
     #[test]
@@ -305,6 +316,33 @@ mod tests {
         assert_eq!(look(Some(false), Source::Kernel), [threads(9), threads(1)]);
         assert!(matches!(look(None, Source::Glibc)[0], Holders::Unknown(_)));
         assert_eq!(look(Some(true), Source::Recording), [threads(9), threads(1)]);
+    }
+
+    #[test]
+    fn the_owner_in_a_kernel_s_word_counts_where_a_recording_knows_none() {
+        let owner = |held: &[(u64, bool)]| {
+            let mut graph =
+                graph(&[(1, Some((Object::Mutex, Holders::Threads(vec![2])))), (2, None)]);
+            let wait = graph.threads.get_mut(&1).unwrap().wait.as_mut().unwrap();
+            wait.source = Source::Kernel;
+            let address = wait.address.unwrap();
+            let waiting =
+                Waiting { object: Object::Mutex, address, since: 77, has_deadline: false };
+            let recorded = |thread, waiting, held: &[(u64, bool)]| Recorded {
+                ring: 0,
+                thread,
+                waiting,
+                held: held.to_vec(),
+                held_count: held.len() as u32,
+            };
+            graph.add_recorded(&[recorded(1, Some(waiting), &[]), recorded(3, None, held)]);
+            let wait = graph.threads[&1].wait.clone().unwrap();
+            assert_eq!(wait.since, Some(77));
+            (wait.source, wait.holders)
+        };
+        let threads = |thread| Holders::Threads(vec![thread]);
+        assert_eq!(owner(&[]), (Source::Kernel, threads(2)));
+        assert_eq!(owner(&[(0x1001, false)]), (Source::Recording, threads(3)));
     }
 
     #[test]

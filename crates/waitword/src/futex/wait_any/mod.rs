@@ -14,6 +14,7 @@ use super::scope::Scope;
 use crate::error::Error;
 use crate::park::{Notices, Parker, Sleeps};
 use crate::private::{Node, is_inside, waiter_table};
+use crate::record;
 use crate::sys;
 use crate::sys::clock::Deadline;
 use crate::sys::futex_raw::{Waitv, waitv};
@@ -99,12 +100,27 @@ pub(crate) unsafe fn wait_any_raw(
     words: &[Expecting<'_>],
     deadline: Option<&Deadline>,
 ) -> Result<usize, Error> {
-    if words.is_empty() {
+    let Some(first) = words.first() else {
         return Err(Error::NoWords);
-    }
+    };
     if words.len() > WAIT_ANY_MAX {
         return Err(Error::TooManyWords);
     }
+    let address = first.futex.word.address.addr();
+    // SAFETY: this function's own contract.
+    let wait = || unsafe { wait_any_unrecorded(words, deadline) };
+    record::waiting_on_futex(address, deadline.is_some(), wait, Error::is_timeout)
+}
+
+/// Of 1 to [`WAIT_ANY_MAX`] words.
+///
+/// # Safety
+/// As [`wait_any_raw`].
+#[inline(always)]
+unsafe fn wait_any_unrecorded(
+    words: &[Expecting<'_>],
+    deadline: Option<&Deadline>,
+) -> Result<usize, Error> {
     let is_shared = |word: &Expecting<'_>| word.futex.scope == Scope::Shared;
     // SAFETY: what these calls require of the words and node words is this function's contract for
     // `words`. The entries passed to `waitv` are made from the same words.

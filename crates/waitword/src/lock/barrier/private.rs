@@ -32,6 +32,7 @@ use crate::futex::parking::{Entry, Parked, Request, Token, park, unpark};
 use crate::lock::key_of;
 use crate::park::{Until, spin};
 use crate::private::{Choice, Queue};
+use crate::record::{self, Object};
 use crate::sys::clock::Deadline;
 
 const LOOK_AGAIN: Token = 0;
@@ -79,11 +80,18 @@ pub(super) fn arrive(state: &AtomicU64, count: u32, deadline: Option<&Deadline>)
         let leave =
             |_: &Queue<'_>| state.store(state.load(Acquire).saturating_sub(ARRIVAL), Release);
         let request = Request::new(key_of(state), Entry::of_this_thread(ARRIVED), until);
-        match park(request, announce, || {}, leave) {
+        let address = core::ptr::from_ref(state).addr();
+        let parked = record::waiting(Object::Barrier, address, deadline.is_some(), || {
+            match park(request, announce, || {}, leave) {
+                Parked::TimedOut => Err(()),
+                parked => Ok(parked),
+            }
+        });
+        match parked {
             // The barrier may be gone.
-            Parked::Woken(OVER) => return Some(false),
-            Parked::TimedOut => return None,
-            Parked::Woken(_) | Parked::Invalid | Parked::Interrupted => {}
+            Ok(Parked::Woken(OVER)) => return Some(false),
+            Ok(_) => {}
+            Err(()) => return None,
         }
     }
 }

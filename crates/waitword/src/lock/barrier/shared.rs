@@ -16,6 +16,7 @@ use super::{ARRIVAL, arrived};
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::futex::Scope;
 use crate::lock::sleep::{self, Signals, Spot};
+use crate::record::{self, Object};
 use crate::sys::clock::Deadline;
 
 /// In `inside`: a thread waits for the count to become zero.
@@ -52,15 +53,25 @@ pub(super) fn arrive(
             Err(changed) => now = changed,
         }
     }
-    let mine = round(now);
+    let address = core::ptr::from_ref(state).addr();
+    let waited = record::waiting(Object::Barrier, address, deadline.is_some(), || {
+        wait_while_in(state, round(now), deadline)
+    });
+    waited.ok().map(|()| false)
+}
+
+/// Sleeps until this round is over. The error is that the deadline has passed, and the arrival is
+/// withdrawn.
+#[inline(always)]
+fn wait_while_in(state: &AtomicU64, mine: u32, deadline: Option<&Deadline>) -> Result<(), ()> {
     // Acquire: what all threads did before the barrier is visible.
     while round(state.load(Ordering::Acquire)) == mine {
         let waited = sleep::wait(state, Scope::Shared, mine, deadline, Signals::Ignored);
         if waited.is_err() && take_back(state, mine) {
-            return None;
+            return Err(());
         }
     }
-    Some(false)
+    Ok(())
 }
 
 /// Withdraws the arrival if the round has not ended. Returns whether it did.

@@ -159,6 +159,11 @@ impl RawCondvar {
                 until.deadline.is_some(),
                 || private::wait(self, mutex, until),
                 |waited| matches!(waited, Ok(Wakeup::Signalled)),
+                |waited| {
+                    let is_held = matches!(waited, Ok(_) | Err(LockError::TimedOut));
+                    // A recursive mutex may have stayed held all the time.
+                    is_held && !mutex.is_held_more_than_once() && mutex.sees_to_a_long_unlock()
+                },
             )),
         }
     }

@@ -28,6 +28,7 @@ use crate::lock::kernel_wait::Slept;
 use crate::lock::mutex::waiter::FromCondvar;
 use crate::lock::pi::{Acquired, PiError};
 use crate::lock::{LockError, RawPosixMutex};
+use crate::record::{self, Object};
 use crate::sys::clock::Deadline;
 
 pub(super) fn wait(
@@ -41,7 +42,14 @@ pub(super) fn wait(
     }
     let sleep = Sleep::begin(&condvar.sequence);
     mutex.unlock_to_sleep(FromCondvar::ELSEWHERE);
-    let slept = sleep.sleep(deadline, by);
+    let (address, has_deadline) = (condvar.address(), deadline.is_some());
+    let slept = record::waiting(Object::Condvar, address, has_deadline, || {
+        match sleep.sleep(deadline, by) {
+            Slept::Woken => Ok(()),
+            ended => Err(ended),
+        }
+    });
+    let slept = slept.map_or_else(|ended| ended, |()| Slept::Woken);
     let ended = match slept {
         Slept::Woken => Ok(Wakeup::Signalled),
         Slept::Interrupted => Ok(Wakeup::Interrupted),

@@ -46,6 +46,7 @@ use crate::atomic::{AtomicU64, Ordering, full_fence};
 use crate::lock::mutex::after_wait::Stands;
 use crate::lock::mutex::waiter::FromCondvar;
 use crate::lock::{LockError, RawPosixMutex};
+use crate::record::{self, Object};
 use crate::sys::Errno;
 use crate::sys::clock::Deadline;
 use crate::sys::futex::{KernelWord, shared_wake, word_requeue, word_wait};
@@ -122,10 +123,14 @@ impl<'a> Sleep<'a> {
     /// Sleeps until signalled, or until a spurious wake-up. Returns whether the deadline passed.
     pub(super) fn sleep(&self, deadline: Option<&Deadline>) -> bool {
         let sequence = &self.condvar.sequence;
-        let slept = word_wait(sequence, self.seen, u32::MAX, deadline);
-        // Acquire: sees what was done before the signal.
-        let signalled = sequence.load(Ordering::Acquire) != self.seen;
-        slept == Err(Errno::TIMEDOUT) && !signalled
+        let address = self.condvar.address();
+        let waited = record::waiting(Object::Condvar, address, deadline.is_some(), || {
+            let slept = word_wait(sequence, self.seen, u32::MAX, deadline);
+            // Acquire: sees what was done before the signal.
+            let signalled = sequence.load(Ordering::Acquire) != self.seen;
+            if slept == Err(Errno::TIMEDOUT) && !signalled { Err(()) } else { Ok(()) }
+        });
+        waited.is_err()
     }
 
     /// The last access to the condvar.
@@ -165,6 +170,7 @@ pub(super) fn notify(condvar: &RawCondvar, count: usize) -> usize {
     if waiting & COUNT == 0 {
         return 0;
     }
+    record::signalling(condvar.address());
     // Release: see `Sleep::sleep`.
     let mut expected = condvar.sequence.fetch_add(1, Ordering::Release).wrapping_add(1);
     let sequence = &condvar.sequence;

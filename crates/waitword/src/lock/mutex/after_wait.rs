@@ -5,6 +5,7 @@ use super::private;
 use super::waiter::{EXTRA, FromCondvar, HOLDER, SUCCESSOR};
 use super::{LockError, PosixFlavour, RawPosixMutex, Then};
 use crate::futex::parking::{Token, Tokens};
+use crate::record::{self, Object};
 
 /// Where the waiters of a mutex are queued.
 #[derive(Clone, Copy)]
@@ -159,7 +160,11 @@ impl RawPosixMutex {
     /// still sleep there.
     pub(in crate::lock) fn lock_after_sleep(&self) {
         if !self.take_level_back() {
-            super::shared::lock_after_sleep(self);
+            let locked = record::waiting(Object::Mutex, self.address(), false, || {
+                super::shared::lock_after_sleep(self);
+                Ok::<(), core::convert::Infallible>(())
+            });
+            debug_assert!(locked.is_ok());
             super::owner::own_if_special(self);
         }
     }

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::atomic::Ordering;
 use crate::park::spin;
+use crate::private::waiter_table;
 use crate::record::{self, Object};
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
@@ -43,6 +44,7 @@ impl RawPosixMutex {
     #[inline(never)]
     pub(super) fn lock_contended(&self, seen: State) {
         if self.barge(seen) {
+            record::took(self.address(), || self.sees_to_a_long_unlock());
             return;
         }
         if seen.is_special() {
@@ -120,9 +122,31 @@ impl RawPosixMutex {
         seen: State,
         deadline: Option<&Deadline>,
     ) -> Result<(), LockTimedOut> {
-        record::waiting(Object::Mutex, self.address(), deadline.is_some(), || {
-            self.lock_word_unrecorded(seen, deadline)
-        })
+        record::waiting_to_hold(
+            Object::Mutex,
+            self.address(),
+            deadline.is_some(),
+            || self.lock_word_unrecorded(seen, deadline),
+            || self.sees_to_a_long_unlock(),
+        )
+    }
+
+    /// The caller has just taken the mutex, and the recorder would note that it holds it. Makes
+    /// sure that the unlock comes to [`unlock_word`](Self::unlock_word), where it notes the
+    /// release. Returns false if it may not.
+    pub(in crate::lock) fn sees_to_a_long_unlock(&self) -> bool {
+        let state = self.state();
+        // The guard may be dropped by another thread, which the recorder does not know to hold it.
+        if cfg!(feature = "send_guard") || !state.is_special() && self.is_shared_in(state) {
+            return false;
+        }
+        if !state.is_special() && !state.has_parked() {
+            // As if a waiter was parked. While a recording is on, only an unlock clears this. (A
+            // waiter that gives up just as it begins may: then the hold stays noted until the next
+            // such unlock by this thread.)
+            self.set(|state| state.with_parked(true));
+        }
+        true
     }
 
     /// [`lock_word`](Self::lock_word) in a wait that is recorded as something else.
@@ -270,6 +294,23 @@ impl RawPosixMutex {
         self.state().released().is_reserved()
     }
 
+    /// Whether threads wait, for the holder of the last level. PARKED alone does not tell
+    /// ([`sees_to_a_long_unlock`](Self::sees_to_a_long_unlock)).
+    fn is_wanted(&self) -> bool {
+        let state = self.state();
+        let may_be_parked =
+            || self.is_shared_in(state) || waiter_table().find_waiters(self.key()).is_some();
+        state.has_successor() || state.has_parked() && may_be_parked()
+    }
+
+    /// [`hand_over`](Self::hand_over) of a mutex that threads may wait for.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn hand_over_slow(&self) {
+        record::releasing(self.address(), || self.is_wanted(), || true);
+        unlock::unlock_fairly(self);
+    }
+
     /// Unlocks the mutex, by whichever means its kind has.
     pub(super) fn unlock_slow(&self, then: Then) -> Result<(), LockError> {
         let state = self.state();
@@ -284,7 +325,7 @@ impl RawPosixMutex {
     /// left to the caller.
     pub(super) fn unlock_word(&self, state: State, then: Then) {
         let hands_over = || then == Then::HandOff || self.hands_over();
-        record::releasing(self.address(), || self.has_waiters(), hands_over);
+        record::releasing(self.address(), || self.is_wanted(), hands_over);
         if self.is_shared_in(state) {
             return shared::unlock(self);
         }

@@ -260,7 +260,7 @@ impl RawPosixMutex {
     #[inline]
     pub(crate) fn hand_over(&self) {
         if self.release_fast().is_err() {
-            unlock::unlock_fairly(self);
+            self.hand_over_slow();
         }
     }
 

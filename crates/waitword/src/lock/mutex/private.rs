@@ -560,7 +560,7 @@ impl<'a> Contender<'a> {
             |first| !Waiter(first).is_real_time(),
             |woken, others_wait| {
                 self.mutex.set(|state| {
-                    let state = state.with_parked(others_wait);
+                    let state = state.with_parked(RawPosixMutex::stays_parked(others_wait));
                     match woken {
                         None => state.without_successor(),
                         Some(_) => state,

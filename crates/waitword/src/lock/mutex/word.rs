@@ -45,6 +45,7 @@
 
 use super::RawPosixMutex;
 use crate::atomic::Ordering;
+use crate::record;
 use crate::sys::generation::generation;
 
 pub(super) const LOCKED: u32 = 1;
@@ -300,9 +301,16 @@ impl RawPosixMutex {
         false
     }
 
+    /// Whether a waiter that leaves without the mutex leaves PARKED set: others wait, or the holder
+    /// may have set it (`sees_to_a_long_unlock`).
+    #[inline]
+    pub(super) fn stays_parked(others_wait: bool) -> bool {
+        others_wait || record::is_on()
+    }
+
     /// Under the bucket's lock: notes that a waiter has left.
     pub(super) fn note_parked(&self, others_wait: bool) {
-        if !others_wait {
+        if !Self::stays_parked(others_wait) {
             self.set(|state| state.with_parked(false));
         }
     }

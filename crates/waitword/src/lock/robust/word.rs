@@ -73,6 +73,7 @@ use super::step::{Step, step};
 use crate::atomic::{AtomicU32, Ordering, spin_loop};
 use crate::lock::pi::{OWNER_DIED, TID_MASK, WAITERS};
 use crate::park::spin;
+use crate::record::{self, Object};
 use crate::sys::clock::Deadline;
 use crate::sys::{Errno, robust};
 use core::time::Duration;
@@ -123,6 +124,22 @@ fn try_take_unclean(word: &AtomicU32, me: u32, mut seen: u32) -> Result<Taken, R
 /// [`RobustError::TimedOut`].
 #[cold]
 pub(super) fn take(
+    word: &AtomicU32,
+    me: u32,
+    deadline: Option<&Deadline>,
+) -> Result<Taken, RobustError> {
+    record::waiting(Object::Mutex, address(word), deadline.is_some(), || {
+        take_unrecorded(word, me, deadline)
+    })
+}
+
+/// The mutex's: the word is its first field.
+fn address(word: &AtomicU32) -> usize {
+    core::ptr::from_ref(word).addr()
+}
+
+#[inline(always)]
+fn take_unrecorded(
     word: &AtomicU32,
     me: u32,
     deadline: Option<&Deadline>,
@@ -179,6 +196,7 @@ pub(super) fn release(word: &AtomicU32, me: u32) {
 
 #[cold]
 fn release_and_wake(word: &AtomicU32) {
+    record::releasing(address(word), || true, || false);
     // A swap: whatever the bits were, a thread may wait.
     word.swap(WAITERS, Ordering::Release);
     step(Step::Released);
