@@ -66,15 +66,14 @@ pub(crate) fn is_fast() -> bool {
 /// Whether locks are counted or recorded.
 #[inline(always)]
 pub(crate) fn is_watched() -> bool {
-    MODE.load(Relaxed) != ON && decided() == WATCHED
+    let mode = MODE.load(Relaxed);
+    mode != ON && (mode == WATCHED || decided() == WATCHED)
 }
 
-/// Counts one lock.
+/// Counts one lock, if there is a summary to show it.
 #[inline]
 pub(crate) fn count_lock() {
-    if is_watched() {
-        waitword::abi_support::add_locks(1);
-    }
+    waitword::abi_support::add_locks(1);
 }
 
 /// Whether raw futexes on private words are known to be ours, and their waits are not recorded.

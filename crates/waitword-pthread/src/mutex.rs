@@ -197,10 +197,12 @@ extern "C-unwind" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) ->
 extern "C-unwind" fn lock_watched(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     mode::count_lock();
     let number = match this.served() {
-        Served::Ours(raw) if this.is_plain() => match raw.lock_plain_at_once() {
-            true => 0,
-            false => record::waiting(Object::Mutex, pointer, || lock_contended(raw)),
-        },
+        Served::Ours(raw) if this.is_plain() => {
+            match raw.lock_plain_at_once() || raw.barge_plain() {
+                true => 0,
+                false => record::waiting(Object::Mutex, pointer, || lock_in_call(raw)),
+            }
+        }
         Served::Ours(raw) if raw.lock_owned_at_once() => 0,
         Served::Ours(_) => record::waiting(Object::Mutex, pointer, || lock_now(pointer, this)),
         Served::Elsewhere | Served::Invalid => lock_now(pointer, this),
@@ -402,7 +404,16 @@ extern "C-unwind" fn unlock_watched(pointer: *mut pthread_mutex_t, this: &Mutex)
     if mode::is_watched() {
         record::releasing(pointer, this.release());
     }
-    unlock_served(pointer, this)
+    match this.served() {
+        // SAFETY: the caller holds the mutex, or acts for the thread that does, by POSIX's
+        // contract.
+        Served::Ours(raw) if this.is_plain() => match unsafe { raw.unlock_plain_at_once() } {
+            true => 0,
+            // SAFETY: the same; it has not been released.
+            false => unsafe { unlock_contended(raw) },
+        },
+        _ => unlock_served(pointer, this),
+    }
 }
 
 #[cold]

@@ -65,7 +65,8 @@ fn recorded<T>(
 }
 
 /// Calls the recorder, with the number of this process. That is a call: the thread must not leave
-/// the recorder in the middle.
+/// the recorder in the middle. (It may leave the functions of the recorder that do something "at
+/// once", which need no call.)
 fn through(work: impl Fn(u32)) {
     call::run_through(|| {
         work(process_number());
@@ -91,8 +92,12 @@ pub(crate) extern "C-unwind" fn otherwise<T, F: Fn() -> c_int>(
 /// The result of a call that takes a lock: if it did, the thread holds it, with others `to_read`.
 #[inline]
 pub(crate) fn taken<T>(number: c_int, pointer: *const T, to_read: bool) -> c_int {
-    if waitword_record::is_on() && matches!(number, 0 | libc::EOWNERDEAD) {
-        through(|process| waitword_record::take(process, pointer.addr() as u64, to_read));
+    let address = pointer.addr() as u64;
+    if waitword_record::is_on()
+        && matches!(number, 0 | libc::EOWNERDEAD)
+        && !waitword_record::take_at_once(process_number(), address, to_read)
+    {
+        through(|process| waitword_record::take(process, address, to_read));
     }
     number
 }
@@ -129,25 +134,31 @@ pub(crate) enum Release {
 #[cold]
 #[inline(never)]
 pub(crate) extern "C-unwind" fn releasing<T>(pointer: *const T, release: Release) -> bool {
-    let is_held = Cell::new(false);
-    if waitword_record::is_on() {
-        let address = pointer.addr() as u64;
-        through(|process| {
-            if release != Release::Alone {
-                let hands_over = release == Release::HandOver;
-                waitword_record::note_release(process, address, hands_over);
-            }
-            is_held.set(waitword_record::release(process, address));
-        });
+    if !waitword_record::is_on() {
+        return false;
     }
+    let address = pointer.addr() as u64;
+    if release != Release::Alone {
+        note(address, release == Release::HandOver);
+    }
+    if waitword_record::release_at_once(process_number(), address) {
+        return true;
+    }
+    let is_held = Cell::new(false);
+    through(|process| is_held.set(waitword_record::release(process, address)));
     is_held.get()
 }
 
 /// Notes that the caller is about to signal a condition variable that threads wait on.
 pub(crate) fn signalling(pointer: *const pthread_cond_t) {
     if waitword_record::is_on() {
-        let address = pointer.addr() as u64;
-        through(|process| waitword_record::note_release(process, address, false));
+        note(pointer.addr() as u64, false);
+    }
+}
+
+fn note(address: u64, hands_over: bool) {
+    if !waitword_record::note_release_at_once(process_number(), address, hands_over) {
+        through(|process| waitword_record::note_release(process, address, hands_over));
     }
 }
 

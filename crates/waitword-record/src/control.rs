@@ -342,9 +342,14 @@ mod tests {
         (CONTROL.state.load(Relaxed), CONTROL.failure.load(Relaxed), SWITCH.load(Relaxed))
     }
 
-    /// One test, because a process has one block.
+    /// One test, because a process has one block; in a process of its own, because it keeps the
+    /// unwinder's tables from other threads for a while.
     #[test]
     fn a_recording_begins_and_ends_when_it_is_asked_for() {
+        waitword_testkit::in_fresh_process(begin_and_end);
+    }
+
+    fn begin_and_end() {
         register(&SWITCH, ASKED);
         register(&SWITCH, ASKED);
         assert_eq!(CONTROL.switches[0].asked.load(Relaxed), ASKED.into());

@@ -1,8 +1,13 @@
 //! Which thread kept a lock for the longest part of a wait, and how it spent that time.
 //!
-//! Only releases that other threads wait for are noted, the last [`KEPT`] of each lock. While
-//! threads wait, a released lock is taken at once. So each holder is taken to have kept the lock
-//! since the release before its own, or since the first of those threads came.
+//! Only releases that other threads wait for are noted. While threads wait, a released lock is
+//! taken at once. So each holder is taken to have kept the lock since the release before its own,
+//! or since the first of those threads came.
+//!
+//! Of each lock the last release is remembered, with its time and thread ([`note_last`]): that
+//! costs a few stores. What a holder did, and where, is remembered of [`KEPT`] releases ([`note`]).
+//! To find that out takes longer than a short critical section, so the caller does it for each long
+//! hold and for a sample of the short ones.
 //!
 //! Two locks whose addresses share a place overwrite each other's notes. A waiter then finds none.
 
@@ -13,9 +18,11 @@ const PLACES: usize = 1024;
 /// How many releases of a lock are remembered.
 const KEPT: usize = 8;
 
-/// A release. 0 everywhere: none.
+/// A release, and what is known of the hold that it ended. 0 everywhere: none.
 struct Release {
     time: AtomicU64,
+    /// When the hold began; 0: unknown.
+    since: AtomicU64,
     /// The thread that released the lock.
     thread: AtomicU32,
     /// The thread that the time is charged to: its stack's number in the high half, its own number
@@ -67,7 +74,7 @@ impl Shares {
     }
 }
 
-/// 352 KiB in total.
+/// 448 KiB in total.
 struct Place {
     address: AtomicU64,
     /// The number of waiters, and since when there have been any.
@@ -75,8 +82,16 @@ struct Place {
     wanted: AtomicU64,
     /// The number of releases so far.
     count: AtomicU64,
+    /// The last one: its time, and its thread with [`LAST_HANDED_OVER`].
+    last_at: AtomicU64,
+    last: AtomicU64,
+    /// The number of those in `releases`.
+    noted: AtomicU64,
     releases: [Release; KEPT],
 }
+
+/// The bit of [`Place::last`].
+const LAST_HANDED_OVER: u64 = 1 << 32;
 
 static ALL: [Place; PLACES] = [const {
     Place {
@@ -84,9 +99,13 @@ static ALL: [Place; PLACES] = [const {
         waiters: AtomicU32::new(0),
         wanted: AtomicU64::new(0),
         count: AtomicU64::new(0),
+        last_at: AtomicU64::new(0),
+        last: AtomicU64::new(0),
+        noted: AtomicU64::new(0),
         releases: [const {
             Release {
                 time: AtomicU64::new(0),
+                since: AtomicU64::new(0),
                 thread: AtomicU32::new(0),
                 by: AtomicU64::new(0),
                 shares: AtomicU64::new(0),
@@ -112,6 +131,7 @@ impl Place {
             self.releases.iter().for_each(|release| release.time.store(0, Ordering::Relaxed));
             self.waiters.store(0, Ordering::Relaxed);
             self.wanted.store(0, Ordering::Relaxed);
+            self.last_at.store(0, Ordering::Relaxed);
         }
     }
 }
@@ -138,11 +158,11 @@ pub(crate) fn had(address: u64) {
 }
 
 /// Since when the caller has kept this lock while other threads waited for it; `None`: unknown.
+#[inline]
 pub(crate) fn kept_since(address: u64) -> Option<u64> {
     let place = place(address);
     let wanted = place.wanted.load(Ordering::Relaxed);
-    let last = place.count.load(Ordering::Relaxed).wrapping_sub(1) as usize % KEPT;
-    let released = place.releases[last].time.load(Ordering::Relaxed);
+    let released = place.last_at.load(Ordering::Relaxed);
     // Without registered waiters, those that wait were moved here by a condition variable.
     let is_known = place.address.load(Ordering::Relaxed) == address
         && place.waiters.load(Ordering::Relaxed) != 0;
@@ -161,18 +181,48 @@ pub(crate) struct By {
     pub(crate) next: u64,
 }
 
-/// Notes that this thread is about to release the lock, and which one its time is charged to.
-pub(crate) fn note(address: u64, now: u64, thread: u32, by: By, hands_over: bool) {
+/// Notes that this thread is about to release the lock. Returns false if nothing has been done: the
+/// place was another lock's.
+///
+/// The caller may be left in the middle of this call. Then the next note puts everything right.
+#[inline]
+pub(crate) fn note_last(address: u64, now: u64, thread: u32, hands_over: bool) -> bool {
+    let place = place(address);
+    if place.address.load(Ordering::Relaxed) != address {
+        return false;
+    }
+    // Not in one step: the caller holds the lock. (Of two readers that release an rwlock, one may
+    // not be counted.)
+    place.count.store(place.count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    let handed_over = if hands_over { LAST_HANDED_OVER } else { 0 };
+    place.last.store(u64::from(thread) | handed_over, Ordering::Relaxed);
+    place.last_at.store(now, Ordering::Relaxed);
+    true
+}
+
+/// [`note_last`], and which thread the time since `since` (`None`: unknown) is charged to.
+pub(crate) fn note(
+    address: u64,
+    since: Option<u64>,
+    now: u64,
+    thread: u32,
+    by: By,
+    hands_over: bool,
+) {
     let place = place(address);
     place.take(address);
-    let count = place.count.fetch_add(1, Ordering::Relaxed);
-    let release = &place.releases[count as usize % KEPT];
+    let noted = place.noted.fetch_add(1, Ordering::Relaxed);
+    let release = &place.releases[noted as usize % KEPT];
+    // The place may have become this lock's a moment ago: then the release before is not known.
+    let before = place.last_at.load(Ordering::Relaxed);
+    release.since.store(since.unwrap_or(before), Ordering::Relaxed);
     release.thread.store(thread, Ordering::Relaxed);
     release.by.store(u64::from(by.stack) << 32 | u64::from(by.thread), Ordering::Relaxed);
     release.shares.store(by.shares.to_bits(), Ordering::Relaxed);
     let next = by.next & !HANDED_OVER | if hands_over { HANDED_OVER } else { 0 };
     release.next.store(next, Ordering::Relaxed);
     release.time.store(now, Ordering::Relaxed);
+    note_last(address, now, thread, hands_over);
 }
 
 /// Who kept a lock.
@@ -196,28 +246,37 @@ pub(crate) fn between(address: u64, began: u64, ended: u64, count: u64) -> Kept 
     if place.address.load(Ordering::Relaxed) != address {
         return Kept::default();
     }
-    let mut releases = [(0, 0, 0, 0, 0); KEPT];
-    for (to, from) in releases.iter_mut().zip(&place.releases) {
+    let (mut kept, mut longest) = (Kept::default(), 0);
+    for release in &place.releases {
         let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        let thread = from.thread.load(Ordering::Relaxed);
-        *to = (load(&from.time), load(&from.by), load(&from.shares), load(&from.next), thread);
+        let time = load(&release.time);
+        if !(began..=ended).contains(&time) {
+            continue;
+        }
+        let (by, next) = (load(&release.by), load(&release.next));
+        let length = time.saturating_sub(load(&release.since).max(began));
+        if kept.longest == By::default() || length > longest {
+            longest = length;
+            kept.longest = By {
+                thread: by as u32,
+                stack: (by >> 32) as u32,
+                shares: Shares::from_bits(load(&release.shares)),
+                next: next & !HANDED_OVER,
+            };
+        }
+        if time >= kept.last_at {
+            kept.last = release.thread.load(Ordering::Relaxed);
+            (kept.last_at, kept.handed_over) = (time, next & HANDED_OVER != 0);
+        }
     }
-    releases.sort_unstable();
-    let (mut kept, mut since, mut longest) = (Kept::default(), began, 0);
-    for (time, by, shares, next, thread) in releases {
-        if (began..=ended).contains(&time) {
-            if time - since >= longest {
-                longest = time - since;
-                kept.longest = By {
-                    thread: by as u32,
-                    stack: (by >> 32) as u32,
-                    shares: Shares::from_bits(shares),
-                    next: next & !HANDED_OVER,
-                };
-            }
-            (kept.last, kept.last_at) = (thread, time);
-            kept.handed_over = next & HANDED_OVER != 0;
-            since = time;
+    let (last, last_at) =
+        (place.last.load(Ordering::Relaxed), place.last_at.load(Ordering::Relaxed));
+    if (began..=ended).contains(&last_at) {
+        (kept.last, kept.last_at) = (last as u32, last_at);
+        kept.handed_over = last & LAST_HANDED_OVER != 0;
+        if kept.longest == By::default() {
+            // Only short holds, of which none was a sample.
+            kept.longest.thread = kept.last;
         }
     }
     // The last one was for this thread.
@@ -241,10 +300,10 @@ mod tests {
     fn the_thread_that_kept_it_longest_and_the_last_one_are_found() {
         assert_eq!(between(0x7000, 0, 100, 0), Kept::default());
         let before = wanted(0x7000, 10);
-        note(0x7000, 50, 1, by(1, RUNNING), false);
-        note(0x7000, 200, 2, By { next: 0x8000, ..by(2, ASLEEP) }, false);
+        note(0x7000, None, 50, 1, by(1, RUNNING), false);
+        note(0x7000, None, 200, 2, By { next: 0x8000, ..by(2, ASLEEP) }, false);
         // Charged to another thread than the one that releases it.
-        note(0x7000, 210, 4, by(3, RUNNING), true);
+        note(0x7000, None, 210, 4, by(3, RUNNING), true);
         let found = |began, ended| between(0x7000, began, ended, before + 1);
         // From 100 to 200 the second had it.
         let longest = By { next: 0x8000, ..by(2, ASLEEP) };
@@ -264,11 +323,31 @@ mod tests {
     #[test]
     fn only_the_last_ones_are_remembered() {
         let before = wanted(0x9000, 1000);
-        (0..20).for_each(|n| note(0x9000, 1000 + 10 * n, n as u32, by(n as u32, RUNNING), false));
+        (0..20).for_each(|n| {
+            note(0x9000, None, 1000 + 10 * n, n as u32, by(n as u32, RUNNING), false)
+        });
         let kept = between(0x9000, 1000, 1500, before);
         assert_eq!((kept.last, kept.passed), (19, 19));
-        // From the beginning of the wait until the oldest one that is known.
-        assert_eq!(kept.longest.thread, 12);
+        assert!((12..20).contains(&kept.longest.thread), "{kept:?}");
+    }
+
+    #[test]
+    fn of_short_holds_only_the_last_one_is_known() {
+        let address = 0xd000;
+        assert!(!note_last(address, 90, 1, false), "the place is not this lock's");
+        wanted(address, 100);
+        assert!(note_last(address, 110, 1, false) && note_last(address, 115, 2, true));
+        assert_eq!(kept_since(address), Some(115));
+        let longest = By { thread: 2, ..By::default() };
+        let short = Kept { longest, last: 2, last_at: 115, handed_over: true, passed: 1 };
+        assert_eq!(between(address, 100, 120, 0), short);
+        // A sample, and a short one again.
+        note(address, kept_since(address), 125, 3, by(3, RUNNING), false);
+        assert!(note_last(address, 200, 4, false));
+        let kept = between(address, 100, 220, 0);
+        assert_eq!((kept.longest, kept.last, kept.handed_over), (by(3, RUNNING), 4, false));
+        // The sample was before this wait.
+        assert_eq!(between(address, 130, 220, 3).longest.thread, 4);
     }
 
     #[test]
@@ -277,7 +356,7 @@ mod tests {
         wanted(0xb000, 100);
         wanted(0xb000, 120);
         assert_eq!(kept_since(0xb000), Some(100));
-        note(0xb000, 200, 1, by(1, RUNNING), false);
+        note(0xb000, None, 200, 1, by(1, RUNNING), false);
         had(0xb000);
         assert_eq!(kept_since(0xb000), Some(200));
         had(0xb000);

@@ -8,7 +8,9 @@
 pub mod control;
 pub mod format;
 
+mod budget;
 mod chain;
+mod duty;
 mod files;
 mod holders;
 mod present;
@@ -25,6 +27,7 @@ mod unwind;
 
 pub use control::{follow, start, undisturbed};
 pub use recorder::{
-    Began, What, begin, end, end_at_condvar, finish, hold, note_release, release, take,
+    Began, What, begin, end, end_at_condvar, finish, hold, note_release, note_release_at_once,
+    release, release_at_once, take, take_at_once,
 };
 pub use recording::{Refused, USUAL_THRESHOLD, is_on};

@@ -72,6 +72,20 @@ impl Ring {
         true
     }
 
+    /// [`release`](Self::release) of the lock that was taken last, if all that are held are known.
+    /// Returns whether it was this one; otherwise nothing happens.
+    #[inline]
+    pub(crate) fn release_last(&self, address: u64) -> bool {
+        // Relaxed: only this thread writes these fields.
+        let count = self.held_count.load(Relaxed);
+        let last = self.held.get((count as usize).wrapping_sub(1));
+        let is_it = last.is_some_and(|held| held.load(Relaxed) & !HELD_TO_READ == address);
+        if is_it {
+            self.held_count.store(count - 1, Release);
+        }
+        is_it
+    }
+
     /// The call in which another process found the thread asleep since this time, plus one; 0:
     /// none.
     pub(crate) fn call_since(&self, since: u64) -> u16 {
@@ -126,6 +140,14 @@ mod tests {
         ring.release(0x30);
         assert_eq!(held(&ring), (0, vec![]));
         ring.release(0x30);
+        assert_eq!(held(&ring), (0, vec![]));
+        assert!(!ring.release_last(0x30));
+        ring.hold(0x10, false);
+        ring.hold(0x20, true);
+        assert!(!ring.release_last(0x10));
+        assert!(ring.release_last(0x20));
+        assert_eq!(held(&ring), (1, vec![0x10]));
+        assert!(ring.release_last(0x10));
         assert_eq!(held(&ring), (0, vec![]));
     }
 

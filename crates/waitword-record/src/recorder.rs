@@ -18,6 +18,7 @@
 //! * A forked child records into files of its own. It is recognized by its *process number*, which
 //!   the caller passes: any number but 0 that differs between a process and its forked children.
 
+use crate::budget::Budget;
 use crate::chain::{Chain, Waited};
 use crate::control;
 use crate::files::time;
@@ -163,10 +164,20 @@ fn ended(process: u32) {
 /// Notes that the calling thread has taken a lock, with others if it takes it `to_read`.
 #[inline]
 pub fn take(process: u32, address: u64, to_read: bool) {
-    if let Some(ring) = my_ring(process) {
+    my_ring(process);
+    take_at_once(process, address, to_read);
+}
+
+/// [`take`] if the thread has recorded something before. Returns false if not, and nothing has been
+/// done. The caller may be left in the middle of this call.
+#[inline]
+pub fn take_at_once(process: u32, address: u64, to_read: bool) -> bool {
+    let ring = made_ring(process);
+    if let Some(ring) = ring {
         ring.hold(address, to_read);
         ring.count_turn(address);
     }
+    ring.is_some()
 }
 
 /// As [`take`], for a caller that does not see every thread take its locks, and that has no lock
@@ -189,6 +200,18 @@ pub fn release(process: u32, address: u64) -> bool {
     // Without a ring it is known to hold nothing.
     made_ring(process).is_some_and(|ring| ring.release(address))
 }
+
+/// [`release`] of the lock that the thread has taken last. Returns false if it has taken another
+/// one since, or is not known to hold it; then nothing has been done. The caller may be left in the
+/// middle of this call.
+#[inline]
+pub fn release_at_once(process: u32, address: u64) -> bool {
+    made_ring(process).is_some_and(|ring| ring.release_last(address))
+}
+
+/// For looks at holds: where the holder is, and how it spent the time. Long holds are looked at in
+/// any case.
+static LOOKS: Budget = Budget::new();
 
 /// Notes that the calling thread is about to release a lock that other threads wait for: their
 /// waits are charged to it. `hands_over`: no other thread can take the lock before the waiter that
@@ -226,9 +249,29 @@ pub fn note_release(process: u32, address: u64, hands_over: bool) {
                 hold.call = by.shares.call;
                 writer.write(hold.to_cell());
             }
-            holders::note(address, now, writer.thread(), by, hands_over);
+            holders::note(address, since, now, writer.thread(), by, hands_over);
+            thread.look_at_switches(writer, now);
+            LOOKS.spend(now, time(libc::CLOCK_MONOTONIC));
         });
     });
+}
+
+/// [`note_release`] of a lock that was kept for less than the threshold, if the budget does not
+/// allow a look at it. Returns false if not, and nothing has been done. The caller may be left in
+/// the middle of this call.
+#[inline]
+pub fn note_release_at_once(process: u32, address: u64, hands_over: bool) -> bool {
+    THREAD.with(|thread| {
+        let Some(ring) = thread.ring_in(process) else { return false };
+        let now = time(libc::CLOCK_MONOTONIC);
+        let since = holders::kept_since(address).unwrap_or(now);
+        let is_long = now.saturating_sub(since) >= threshold();
+        if is_long || LOOKS.allows(now) {
+            return false;
+        }
+        // Relaxed: only this thread writes it.
+        holders::note_last(address, now, ring.thread.load(Ordering::Relaxed), hands_over)
+    })
 }
 
 impl Thread {
@@ -239,6 +282,7 @@ impl Thread {
         if took < threshold() {
             return;
         }
+        self.look_at_switches(writer, end);
         let kept = holders::between(address, began.at, end, began.releases);
         let mut by = By::default();
         if took >= PRIORITY_AGAIN {
@@ -252,7 +296,7 @@ impl Thread {
                 _ = self.sums.read(end);
             }
         }
-        let Some(weight_shift) = self.sampling.takes(end) else {
+        let Some(weight_shift) = self.sampling.takes(end, threads(writer.header())) else {
             return;
         };
         let stack = write_stack(self, writer);
@@ -301,8 +345,14 @@ impl Thread {
             false if self.sums.read(time(libc::CLOCK_MONOTONIC)).is_some() => Causes::Sums,
             false => Causes::Unknown,
         };
-        // Relaxed: it says nothing of other fields.
-        header.causes.store(causes as u32, Ordering::Relaxed);
+        // The coarsest of its threads. Relaxed: it says nothing of other fields.
+        header.causes.fetch_max(causes as u32, Ordering::Relaxed);
+    }
+
+    fn look_at_switches(&self, writer: &Writer<'_>, now: u64) {
+        if self.switches.look(now, threads(writer.header())) {
+            self.note_causes(writer.header());
+        }
     }
 
     /// Its ring in this process.
@@ -319,6 +369,12 @@ impl Thread {
     fn belongs_to(&self, process: u32, recording: *const Recording) -> bool {
         self.process.get() == process && ptr::eq(self.recording.get(), recording)
     }
+}
+
+/// The number of threads that record, about: a ring is used again when its thread has ended.
+fn threads(header: &Header) -> u64 {
+    // Relaxed: only a number.
+    header.rings.load(Ordering::Relaxed).into()
 }
 
 /// The calling thread's ring, if it has one.

@@ -3,12 +3,16 @@
 //! Up to a rate all of them. Beyond, one in 2, 4, 8, ... is recorded, chosen at random, and counts
 //! that many times. So the totals are right on average, whatever the waits have in common.
 
+use crate::budget::cpus;
 use core::cell::Cell;
 
 /// The time over which waits are counted.
 const PERIOD: u64 = 50_000_000;
-/// The most records in a period, on average: 20,000 a second.
+/// The most records of a process in a period, on average, for each of its CPUs: 20,000 a second. At
+/// half a microsecond for each, that is a hundredth of the CPU (`budget.rs`).
 const MOST: u64 = 1000;
+/// A thread may have so many in any case.
+const FEWEST: u64 = 50;
 /// At most one in 2^20 is recorded.
 const MOST_SHIFT: u8 = 20;
 
@@ -28,17 +32,18 @@ impl Sampling {
 
     /// Counts a wait that ends `now`. Returns how many it stands for, as a power of two; `None` if
     /// it is not recorded.
-    pub(crate) fn takes(&self, now: u64) -> Option<u8> {
+    pub(crate) fn takes(&self, now: u64, threads: u64) -> Option<u8> {
+        let most = most(threads, cpus());
         if now.wrapping_sub(self.began.get()) >= PERIOD {
             // What the last period would have needed.
-            let needed = self.waits.get().div_ceil(MOST).max(1).next_power_of_two();
+            let needed = self.waits.get().div_ceil(most).max(1).next_power_of_two();
             self.shift.set((needed.ilog2() as u8).min(MOST_SHIFT));
             self.began.set(now);
             self.waits.set(0);
         }
         self.waits.set(self.waits.get() + 1);
         let shift =
-            match self.waits.get() > MOST << self.shift.get() && self.shift.get() < MOST_SHIFT {
+            match self.waits.get() > most << self.shift.get() && self.shift.get() < MOST_SHIFT {
                 // Faster than the last period.
                 true => {
                     self.shift.set(self.shift.get() + 1);
@@ -63,6 +68,11 @@ impl Sampling {
     }
 }
 
+/// How many records a thread may write in a period, of a process with so many threads.
+fn most(threads: u64, cpus: u64) -> u64 {
+    (MOST * cpus / threads.max(1)).clamp(FEWEST, MOST)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,13 +80,19 @@ mod tests {
     /// The number of records, and the number of waits that they stand for.
     fn record(waits: u64, apart: u64) -> (u64, u64) {
         let sampling = Sampling::new();
-        let taken = (0..waits).filter_map(|n| sampling.takes(1_000_000_000 + n * apart));
+        let taken = (0..waits).filter_map(|n| sampling.takes(1_000_000_000 + n * apart, 1));
         taken.fold((0, 0), |(records, sum), shift| (records + 1, sum + (1 << shift)))
     }
 
     #[test]
     fn below_the_rate_every_wait_is_recorded() {
         assert_eq!(record(50_000, PERIOD / MOST + 1), (50_000, 50_000));
+    }
+
+    #[test]
+    fn many_threads_share_the_rate() {
+        assert_eq!((most(0, 2), most(2, 2), most(16, 2)), (MOST, MOST, MOST / 8));
+        assert_eq!(most(1000, 2), FEWEST);
     }
 
     #[test]

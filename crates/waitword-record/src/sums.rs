@@ -3,11 +3,19 @@
 //!
 //! `/proc/thread-self/schedstat` has two sums in nanoseconds: the time on a CPU, and the time
 //! runnable without one. Reading it takes some microseconds, so it is read where a lock is released
-//! that other threads wait for, and where a wait for a lock ends. The difference between two
-//! readings is taken for the time in between, whatever part of it matters: that is coarse.
+//! that other threads wait for, and where a wait for a lock ends, as far as its budget allows. The
+//! difference between two readings is taken for the time in between, whatever part of it matters:
+//! that is coarse.
 
+use crate::budget::Budget;
+use crate::files::time;
 use crate::switches::Spent;
 use core::cell::Cell;
+
+/// A hold that lasted so many times as long as a reading ends with one in any case.
+const LONG: u64 = 100;
+
+static READINGS: Budget = Budget::new();
 
 /// A reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,24 +27,41 @@ struct Reading {
 
 /// The last reading of a thread.
 #[derive(Debug)]
-pub(crate) struct Sums(Cell<Option<Reading>>);
+pub(crate) struct Sums {
+    last: Cell<Option<Reading>>,
+    /// What it cost.
+    cost: Cell<u64>,
+}
 
 impl Sums {
     pub(crate) const fn new() -> Self {
-        Self(Cell::new(None))
+        Self { last: Cell::new(None), cost: Cell::new(0) }
     }
 
-    /// Reads the sums. `None` if there are none.
+    /// Reads the sums, if the budget allows it or the thread has not done it before. `None` if
+    /// there are none.
     pub(crate) fn read(&self, now: u64) -> Option<()> {
-        self.0.set(Some(reading(now)?));
-        Some(())
+        if self.last.get().is_none() || READINGS.allows(now) {
+            self.read_now(now);
+        }
+        self.last.get().map(|_| ())
+    }
+
+    fn read_now(&self, now: u64) {
+        self.last.set(reading(now));
+        self.cost.set(READINGS.spend(now, time(libc::CLOCK_MONOTONIC)));
     }
 
     /// How the thread spent the time from `since` until `now`, about: reads the sums. `None` if the
-    /// last reading is much older than `since`, or there is none.
+    /// last reading is much older than `since`, there is none, or the budget does not allow it.
     pub(crate) fn since(&self, since: u64, now: u64) -> Option<Spent> {
-        let last = self.0.replace(reading(now));
-        between(last?, self.0.get()?, since)
+        let last = self.last.get();
+        let is_long = now.saturating_sub(since) >= LONG * self.cost.get();
+        if !is_long && !READINGS.allows(now) {
+            return None;
+        }
+        self.read_now(now);
+        between(last?, self.last.get()?, since)
     }
 }
 
@@ -73,7 +98,6 @@ fn reading(at: u64) -> Option<Reading> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::time;
     use std::time::Duration;
 
     #[test]

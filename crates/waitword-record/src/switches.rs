@@ -6,8 +6,10 @@
 //! the call, nothing is known.
 //!
 //! The ring is mapped to be read only, so the kernel overwrites the oldest records, wakes no one
-//! and never stops. It has one page: the last 256 switches.
+//! and never stops. It has one page: the last 256 switches. It rests if it costs too much
+//! (`duty.rs`).
 
+use crate::duty::{self, Duty};
 use crate::files::time;
 use core::cell::Cell;
 use core::ptr;
@@ -27,10 +29,10 @@ const PREEMPTED: u16 = 1 << 14;
 /// The switches of a thread.
 #[derive(Debug)]
 pub(crate) struct Switches {
-    /// Null: the thread has not asked; [`Self::NONE`]: the kernel refuses.
+    /// Null: the thread has not asked, or it rests; [`Self::NONE`]: the kernel refuses.
     ring: Cell<*const u8>,
-    /// When the ring was made. The thread was running then.
-    since: Cell<u64>,
+    /// When the ring was made (the thread was running then), and how long it stays.
+    duty: Duty,
 }
 
 /// How a thread spent a time, in nanoseconds.
@@ -82,14 +84,38 @@ impl Switches {
     const NONE: *const u8 = ptr::dangling();
 
     pub(crate) const fn new() -> Self {
-        Self { ring: Cell::new(ptr::null()), since: Cell::new(0) }
+        Self { ring: Cell::new(ptr::null()), duty: Duty::new() }
     }
 
     /// Begins to record the calling thread's switches, if it has not tried before.
     pub(crate) fn begin(&self) {
         if self.ring.get().is_null() {
             self.ring.set(open().unwrap_or(Self::NONE));
-            self.since.set(time(libc::CLOCK_MONOTONIC));
+            self.duty.begin(time(libc::CLOCK_MONOTONIC));
+        }
+    }
+
+    /// Ends a ring that costs too much in a process with so many threads, or begins one again.
+    /// Returns whether it rests from now on.
+    pub(crate) fn look(&self, now: u64, threads: u64) -> bool {
+        if self.ring.get() == Self::NONE {
+            return false;
+        }
+        // Each is one record when it ends and one when the thread runs again.
+        let switches = if self.are_shown() { self.head() / (2 * RECORD as u64) } else { 0 };
+        match self.duty.look(now, switches, threads) {
+            duty::Then::Stay => false,
+            duty::Then::Begin => {
+                self.begin();
+                false
+            }
+            duty::Then::Rest => {
+                let ring = self.ring.replace(ptr::null());
+                // SAFETY: the two pages that `open` has mapped. Only this thread knows them, and it
+                // has just forgotten them.
+                unsafe { libc::munmap(ring.cast_mut().cast(), 2 * PAGE) };
+                true
+            }
         }
     }
 
@@ -106,19 +132,17 @@ impl Switches {
     /// How the calling thread spent the time between these two, which is over, or most of it.
     /// `None` if that is not known.
     pub(crate) fn between(&self, from: u64, to: u64) -> Option<Spent> {
-        let ring = self.ring.get();
-        if ring.is_null() || ring == Self::NONE || from < self.since.get() {
+        if !self.are_shown() || from < self.duty.since() {
             return None;
         }
-        // SAFETY: two pages that are mapped to be read and never unmapped. The kernel writes the
-        // first at this place as a whole, and the second at the end of each switch of this thread,
-        // which therefore does not read meanwhile.
-        let head = unsafe { &*ring.add(DATA_HEAD).cast::<AtomicU64>() }.load(Ordering::Acquire);
+        let ring = self.ring.get();
+        let count = self.head() / RECORD as u64;
         fence(Ordering::Acquire);
-        let count = head / RECORD as u64;
         let records = (count.saturating_sub(KEPT)..count).rev().map_while(|number| {
             let at = PAGE + (number % KEPT) as usize * RECORD;
-            // SAFETY: as above: a record lies within the second page.
+            // SAFETY: a record lies within the second of the ring's two pages, which are mapped to
+            // be read. The kernel writes it at the end of a switch of this thread, which therefore
+            // does not read meanwhile.
             let (kind, misc, size, time) = unsafe {
                 let record = ring.add(at);
                 (
@@ -136,6 +160,14 @@ impl Switches {
             (kind == PERF_RECORD_SWITCH && usize::from(size) == RECORD).then_some((time, then))
         });
         spent(records, from, to, count < KEPT)
+    }
+
+    /// The number of bytes that the kernel has written, of a ring that there is.
+    fn head(&self) -> u64 {
+        debug_assert!(self.are_shown());
+        // SAFETY: the ring's first page, which is mapped to be read. The kernel writes this number
+        // as a whole.
+        unsafe { &*self.ring.get().add(DATA_HEAD).cast::<AtomicU64>() }.load(Ordering::Acquire)
     }
 }
 
@@ -237,6 +269,46 @@ mod tests {
         assert_eq!(of(5, 20, false), spent(10, 0, 0, 0));
         assert_eq!(of(0, 12, false), None);
         assert_eq!(of(5, 20, true), spent(15, 0, 0, 0));
+    }
+
+    #[test]
+    fn a_ring_rests_and_begins_again() {
+        std::thread::spawn(|| {
+            let switches = Switches::new();
+            let now = || time(libc::CLOCK_MONOTONIC);
+            let yield_for = |milliseconds: u64| {
+                let began = Instant::now();
+                while began.elapsed() < Duration::from_millis(milliseconds) {
+                    // Both switch, whatever else runs.
+                    std::thread::sleep(Duration::from_nanos(1));
+                }
+            };
+            switches.begin();
+            if !switches.are_shown() {
+                println!("the kernel allows no ring here");
+                return;
+            }
+            // Other tests cannot make it rest for longer than this one waits.
+            let mut rested = false;
+            let began = Instant::now();
+            while began.elapsed() < Duration::from_secs(60) {
+                // Pretends that each millisecond is full of switches.
+                duty::pretend_to_cost(now(), 1000);
+                yield_for(1);
+                let rests = switches.look(now(), 1);
+                assert_eq!(rests && switches.are_shown(), false);
+                if rests {
+                    assert_eq!(switches.between(now(), now()), None);
+                }
+                rested |= rests;
+                if rested && switches.are_shown() {
+                    return;
+                }
+            }
+            panic!("rested: {rested}");
+        })
+        .join()
+        .unwrap();
     }
 
     /// In a thread of its own, so that its first switch is near.

@@ -122,8 +122,8 @@ pub(crate) unsafe fn wait<'u>(
 ///
 /// # Safety
 /// Until this returns, the word is mapped, aligned, and accessed by atomic operations only.
-// Out of line: callers whose word differs need no frame. (`cold` and not `inline(never)`, with which
-// all crates share one copy, which inlines less.)
+// Out of line: callers whose word differs need no frame. (`cold` and not `inline(never)`, with
+// which all crates share one copy, which inlines less.)
 #[cold]
 unsafe fn sleep<'u>(
     word: WordPtr,

@@ -150,9 +150,14 @@ pub(crate) fn signalling(condvar: usize) {
 #[cold]
 #[inline(never)]
 fn note_release(address: usize, to_waiters: Option<bool>) {
-    let address = address as u64;
-    if let Some(hands_over) = to_waiters {
-        undisturbed(|| waitword_record::note_release(process_number(), address, hands_over));
+    let (address, process) = (address as u64, process_number());
+    let note_at_once =
+        |hands_over| waitword_record::note_release_at_once(process, address, hands_over);
+    match to_waiters {
+        Some(hands_over) if !note_at_once(hands_over) => {
+            undisturbed(|| waitword_record::note_release(process, address, hands_over));
+        }
+        _ => {}
     }
-    waitword_record::release(process_number(), address);
+    waitword_record::release(process, address);
 }
