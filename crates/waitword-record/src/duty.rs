@@ -11,8 +11,8 @@
 //!   on ...
 //! ```
 //!
-//! `full` is what all rings would cost if all threads switched as often as this one and none rested.
-//! (The measured cost is less as soon as some rest.)
+//! `full` is what all rings would cost if all threads switched as often as this one and none
+//! rested. (The measured cost is less as soon as some rest.)
 //!
 //! While a ring rests, causes come from sums (`sums.rs`).
 
