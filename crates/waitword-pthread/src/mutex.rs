@@ -196,16 +196,14 @@ extern "C-unwind" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) ->
 #[inline(never)]
 extern "C-unwind" fn lock_watched(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     mode::count_lock();
-    let number = match this.served() {
-        Served::Ours(raw) if this.is_plain() => {
-            match raw.lock_plain_at_once() || raw.barge_plain() {
-                true => 0,
-                false => record::waiting(Object::Mutex, pointer, || lock_in_call(raw)),
-            }
-        }
-        Served::Ours(raw) if raw.lock_owned_at_once() => 0,
-        Served::Ours(_) => record::waiting(Object::Mutex, pointer, || lock_now(pointer, this)),
-        Served::Elsewhere | Served::Invalid => lock_now(pointer, this),
+    let number = match this.plain_and_watched() {
+        Some(raw) if raw.lock_plain_at_once() || raw.barge_plain() => 0,
+        Some(raw) => record::waiting(Object::Mutex, pointer, || lock_in_call(raw)),
+        None => match this.served() {
+            Served::Ours(raw) if raw.lock_owned_at_once() => 0,
+            Served::Ours(_) => record::waiting(Object::Mutex, pointer, || lock_now(pointer, this)),
+            Served::Elsewhere | Served::Invalid => lock_now(pointer, this),
+        },
     };
     record::taken(number, pointer, false)
 }
@@ -401,19 +399,20 @@ extern "C-unwind" fn unlock_owned(pointer: *mut pthread_mutex_t, this: &Mutex) -
 #[cold]
 #[inline(never)]
 extern "C-unwind" fn unlock_watched(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
-    if mode::is_watched() {
-        record::releasing(pointer, this.release());
-    }
-    match this.served() {
+    if let Some(raw) = this.plain_and_watched() {
+        record::releasing(pointer, object::release_of(raw));
         // SAFETY: the caller holds the mutex, or acts for the thread that does, by POSIX's
         // contract.
-        Served::Ours(raw) if this.is_plain() => match unsafe { raw.unlock_plain_at_once() } {
+        return match unsafe { raw.unlock_plain_at_once() } {
             true => 0,
             // SAFETY: the same; it has not been released.
             false => unsafe { unlock_contended(raw) },
-        },
-        _ => unlock_served(pointer, this),
+        };
     }
+    if mode::is_watched() {
+        record::releasing(pointer, this.release());
+    }
+    unlock_served(pointer, this)
 }
 
 #[cold]

@@ -138,27 +138,27 @@ pub(crate) extern "C-unwind" fn releasing<T>(pointer: *const T, release: Release
         return false;
     }
     let address = pointer.addr() as u64;
-    if release != Release::Alone {
-        note(address, release == Release::HandOver);
-    }
-    if waitword_record::release_at_once(process_number(), address) {
+    let hands_over = (release != Release::Alone).then_some(release == Release::HandOver);
+    if waitword_record::release_at_once(process_number(), address, hands_over) {
         return true;
     }
     let is_held = Cell::new(false);
-    through(|process| is_held.set(waitword_record::release(process, address)));
+    through(|process| {
+        if let Some(hands_over) = hands_over {
+            waitword_record::note_release(process, address, hands_over);
+        }
+        is_held.set(waitword_record::release(process, address));
+    });
     is_held.get()
 }
 
 /// Notes that the caller is about to signal a condition variable that threads wait on.
 pub(crate) fn signalling(pointer: *const pthread_cond_t) {
     if waitword_record::is_on() {
-        note(pointer.addr() as u64, false);
-    }
-}
-
-fn note(address: u64, hands_over: bool) {
-    if !waitword_record::note_release_at_once(process_number(), address, hands_over) {
-        through(|process| waitword_record::note_release(process, address, hands_over));
+        let address = pointer.addr() as u64;
+        if !waitword_record::note_release_at_once(process_number(), address, false) {
+            through(|process| waitword_record::note_release(process, address, false));
+        }
     }
 }
 

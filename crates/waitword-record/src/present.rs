@@ -72,18 +72,19 @@ impl Ring {
         true
     }
 
-    /// [`release`](Self::release) of the lock that was taken last, if all that are held are known.
-    /// Returns whether it was this one; otherwise nothing happens.
+    /// Whether this lock was taken last, of those that are held, and all of them are known.
     #[inline]
-    pub(crate) fn release_last(&self, address: u64) -> bool {
+    pub(crate) fn has_taken_last(&self, address: u64) -> bool {
         // Relaxed: only this thread writes these fields.
-        let count = self.held_count.load(Relaxed);
-        let last = self.held.get((count as usize).wrapping_sub(1));
-        let is_it = last.is_some_and(|held| held.load(Relaxed) & !HELD_TO_READ == address);
-        if is_it {
-            self.held_count.store(count - 1, Release);
-        }
-        is_it
+        let count = self.held_count.load(Relaxed) as usize;
+        let last = self.held.get(count.wrapping_sub(1));
+        last.is_some_and(|held| held.load(Relaxed) & !HELD_TO_READ == address)
+    }
+
+    /// The thread is about to release the lock that it has taken last. All are known.
+    #[inline]
+    pub(crate) fn release_last(&self) {
+        self.held_count.store(self.held_count.load(Relaxed).wrapping_sub(1), Release);
     }
 
     /// The call in which another process found the thread asleep since this time, plus one; 0:
@@ -141,13 +142,14 @@ mod tests {
         assert_eq!(held(&ring), (0, vec![]));
         ring.release(0x30);
         assert_eq!(held(&ring), (0, vec![]));
-        assert!(!ring.release_last(0x30));
+        assert!(!ring.has_taken_last(0x30));
         ring.hold(0x10, false);
         ring.hold(0x20, true);
-        assert!(!ring.release_last(0x10));
-        assert!(ring.release_last(0x20));
+        assert!(ring.has_taken_last(0x20) && !ring.has_taken_last(0x10));
+        ring.release_last();
+        assert!(ring.has_taken_last(0x10) && !ring.has_taken_last(0x20));
         assert_eq!(held(&ring), (1, vec![0x10]));
-        assert!(ring.release_last(0x10));
+        ring.release_last();
         assert_eq!(held(&ring), (0, vec![]));
     }
 
@@ -156,6 +158,7 @@ mod tests {
         let ring = ring();
         let lock = |n: usize| 0x1000 + 16 * n as u64;
         (0..MOST_HELD + 3).for_each(|n| ring.hold(lock(n), false));
+        assert!(!ring.has_taken_last(lock(MOST_HELD + 2)), "it is not known");
         assert_eq!(ring.held_count.load(Relaxed) as usize, MOST_HELD + 3);
         // One that is known: its place is unknown from now on.
         ring.release(lock(1));

@@ -201,14 +201,6 @@ pub fn release(process: u32, address: u64) -> bool {
     made_ring(process).is_some_and(|ring| ring.release(address))
 }
 
-/// [`release`] of the lock that the thread has taken last. Returns false if it has taken another
-/// one since, or is not known to hold it; then nothing has been done. The caller may be left in the
-/// middle of this call.
-#[inline]
-pub fn release_at_once(process: u32, address: u64) -> bool {
-    made_ring(process).is_some_and(|ring| ring.release_last(address))
-}
-
 /// For looks at holds: where the holder is, and how it spent the time. Long holds are looked at in
 /// any case.
 static LOOKS: Budget = Budget::new();
@@ -261,17 +253,33 @@ pub fn note_release(process: u32, address: u64, hands_over: bool) {
 /// the middle of this call.
 #[inline]
 pub fn note_release_at_once(process: u32, address: u64, hands_over: bool) -> bool {
-    THREAD.with(|thread| {
-        let Some(ring) = thread.ring_in(process) else { return false };
-        let now = time(libc::CLOCK_MONOTONIC);
-        let since = holders::kept_since(address).unwrap_or(now);
-        let is_long = now.saturating_sub(since) >= threshold();
-        if is_long || LOOKS.allows(now) {
-            return false;
+    made_ring(process).is_some_and(|ring| note_short(ring, address, hands_over))
+}
+
+/// [`note_release_at_once`], if threads wait (`hands_over`), and [`release`] of the lock that the
+/// thread has taken last. Returns false if that is not enough, and nothing has been done. The
+/// caller may be left in the middle of this call.
+#[inline]
+pub fn release_at_once(process: u32, address: u64, hands_over: Option<bool>) -> bool {
+    made_ring(process).is_some_and(|ring| {
+        let is_noted = |hands_over| note_short(ring, address, hands_over);
+        ring.has_taken_last(address) && hands_over.is_none_or(is_noted) && {
+            ring.release_last();
+            true
         }
-        // Relaxed: only this thread writes it.
-        holders::note_last(address, now, ring.thread.load(Ordering::Relaxed), hands_over)
     })
+}
+
+#[inline]
+fn note_short(ring: &Ring, address: u64, hands_over: bool) -> bool {
+    let now = time(libc::CLOCK_MONOTONIC);
+    let since = holders::kept_since(address).unwrap_or(now);
+    let is_long = now.saturating_sub(since) >= threshold();
+    if is_long || LOOKS.allows(now) {
+        return false;
+    }
+    // Relaxed: only this thread writes it.
+    holders::note_last(address, now, ring.thread.load(Ordering::Relaxed), hands_over)
 }
 
 impl Thread {

@@ -296,7 +296,7 @@ mod tests {
                 duty::pretend_to_cost(now(), 1000);
                 yield_for(1);
                 let rests = switches.look(now(), 1);
-                assert_eq!(rests && switches.are_shown(), false);
+                assert!(!(rests && switches.are_shown()));
                 if rests {
                     assert_eq!(switches.between(now(), now()), None);
                 }

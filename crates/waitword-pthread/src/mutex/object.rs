@@ -99,6 +99,13 @@ impl Mutex {
         (self.is_plain() && mode::is_fast()).then_some(&self.raw)
     }
 
+    /// The raw mutex, if the mutex is plain, in a process that is watched, where
+    /// [`plain`](Self::plain) is `None`.
+    #[inline(always)]
+    pub(super) fn plain_and_watched(&self) -> Option<&RawPosixMutex> {
+        (self.is_plain() && mode::is_watched()).then_some(&self.raw)
+    }
+
     /// Whether it is known to be ours and records its owner.
     #[inline(always)]
     pub(super) fn is_made(&self) -> bool {
@@ -169,12 +176,7 @@ impl Mutex {
     /// How its holder would release it.
     pub(crate) fn release(&self) -> Release {
         match self.served() {
-            Served::Ours(raw) if self.more_levels.load(Relaxed) == 0 && raw.has_waiters() => {
-                match raw.hands_over() {
-                    true => Release::HandOver,
-                    false => Release::ToAny,
-                }
-            }
+            Served::Ours(raw) if self.more_levels.load(Relaxed) == 0 => release_of(raw),
             _ => Release::Alone,
         }
     }
@@ -251,5 +253,15 @@ impl Mutex {
 
     pub(super) fn is_of_normal_type(&self) -> bool {
         matches!(self.kind.load(Relaxed) & 3, mutex_type::NORMAL | mutex_type::ADAPTIVE)
+    }
+}
+
+/// How the holder of this mutex would release its last level.
+#[inline]
+pub(super) fn release_of(raw: &RawPosixMutex) -> Release {
+    match raw.has_waiters() {
+        false => Release::Alone,
+        true if raw.hands_over() => Release::HandOver,
+        true => Release::ToAny,
     }
 }
