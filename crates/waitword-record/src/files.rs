@@ -52,6 +52,19 @@ impl Drop for Open {
     }
 }
 
+/// The beginning of a file, as much as there is room for. `None` if it cannot be read.
+pub(crate) fn begin_of<'t>(name: &CStr, text: &'t mut [u8]) -> Option<&'t [u8]> {
+    // SAFETY: a C string.
+    let number = unsafe { libc::open(name.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if number < 0 {
+        return None;
+    }
+    let file = Open(number);
+    // SAFETY: the text has room for its length.
+    let len = unsafe { libc::read(file.number(), text.as_mut_ptr().cast(), text.len()) };
+    text.get(..usize::try_from(len).ok()?)
+}
+
 impl Names {
     /// Fills in the names, in place: there may be little stack. `None` if the directory's name is
     /// too long or is not absolute.

@@ -22,6 +22,7 @@ mod sampling;
 mod stacks;
 mod sums;
 mod switches;
+mod ticks;
 mod turns;
 mod unwind;
 

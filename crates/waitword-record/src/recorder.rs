@@ -33,6 +33,7 @@ use crate::sampling::Sampling;
 use crate::stacks::{self, Known};
 use crate::sums::Sums;
 use crate::switches::{Spent, Switches};
+use crate::ticks::Clock;
 use crate::unwind::{self, Bounds, walk};
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
@@ -70,6 +71,7 @@ struct Thread {
     sums: Sums,
     chain: Chain,
     sampling: Sampling,
+    clock: Clock,
 }
 
 std::thread_local! {
@@ -85,6 +87,7 @@ std::thread_local! {
             sums: Sums::new(),
             chain: Chain::new(),
             sampling: Sampling::new(),
+            clock: Clock::new(),
         }
     };
 }
@@ -253,7 +256,10 @@ pub fn note_release(process: u32, address: u64, hands_over: bool) {
 /// the middle of this call.
 #[inline]
 pub fn note_release_at_once(process: u32, address: u64, hands_over: bool) -> bool {
-    made_ring(process).is_some_and(|ring| note_short(ring, address, hands_over))
+    THREAD.with(|thread| {
+        let ring = thread.ring_in(process);
+        ring.is_some_and(|ring| thread.note_short(ring, address, hands_over))
+    })
 }
 
 /// [`note_release_at_once`], if threads wait (`hands_over`), and [`release`] of the lock that the
@@ -261,28 +267,31 @@ pub fn note_release_at_once(process: u32, address: u64, hands_over: bool) -> boo
 /// caller may be left in the middle of this call.
 #[inline]
 pub fn release_at_once(process: u32, address: u64, hands_over: Option<bool>) -> bool {
-    made_ring(process).is_some_and(|ring| {
-        let is_noted = |hands_over| note_short(ring, address, hands_over);
-        ring.has_taken_last(address) && hands_over.is_none_or(is_noted) && {
+    THREAD.with(|thread| {
+        let Some(ring) = thread.ring_in(process) else { return false };
+        let is_noted = |hands_over| thread.note_short(ring, address, hands_over);
+        let is_done = ring.has_taken_last(address) && hands_over.is_none_or(is_noted);
+        if is_done {
             ring.release_last();
-            true
         }
+        is_done
     })
 }
 
-#[inline]
-fn note_short(ring: &Ring, address: u64, hands_over: bool) -> bool {
-    let now = time(libc::CLOCK_MONOTONIC);
-    let since = holders::kept_since(address).unwrap_or(now);
-    let is_long = now.saturating_sub(since) >= threshold();
-    if is_long || LOOKS.allows(now) {
-        return false;
-    }
-    // Relaxed: only this thread writes it.
-    holders::note_last(address, now, ring.thread.load(Ordering::Relaxed), hands_over)
-}
-
 impl Thread {
+    /// See [`note_release_at_once`].
+    #[inline]
+    fn note_short(&self, ring: &Ring, address: u64, hands_over: bool) -> bool {
+        let now = self.clock.now();
+        let since = holders::kept_since(address).unwrap_or(now);
+        let is_long = now.saturating_sub(since) >= threshold();
+        if is_long || LOOKS.allows(now) {
+            return false;
+        }
+        // Relaxed: only this thread writes it.
+        holders::note_last(address, now, ring.thread.load(Ordering::Relaxed), hands_over)
+    }
+
     /// Writes a wait that ended at `end`, if it is long enough and drawn.
     fn write_wait(&self, writer: &mut Writer<'_>, began: Began, end: u64, what: &What) {
         let &What { object, address, ended } = what;

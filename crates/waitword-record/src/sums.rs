@@ -8,7 +8,7 @@
 //! that is coarse.
 
 use crate::budget::Budget;
-use crate::files::time;
+use crate::files::{begin_of, time};
 use crate::switches::Spent;
 use core::cell::Cell;
 
@@ -77,20 +77,9 @@ fn between(first: Reading, last: Reading, since: u64) -> Option<Spent> {
 }
 
 fn reading(at: u64) -> Option<Reading> {
-    let mut text = [0_u8; 64];
-    // SAFETY: the name is a C string; the text has room for its length; the file is closed, and its
-    // number is known only here.
-    let len = unsafe {
-        let flags = libc::O_RDONLY | libc::O_CLOEXEC;
-        let file = libc::open(c"/proc/thread-self/schedstat".as_ptr(), flags);
-        if file < 0 {
-            return None;
-        }
-        let len = libc::read(file, text.as_mut_ptr().cast(), text.len());
-        libc::close(file);
-        len
-    };
-    let mut fields = text.get(..usize::try_from(len).ok()?)?.split(|&byte| byte == b' ');
+    let mut text = [0; 64];
+    let text = begin_of(c"/proc/thread-self/schedstat", &mut text)?;
+    let mut fields = text.split(|&byte| byte == b' ');
     let mut field = || core::str::from_utf8(fields.next()?).ok()?.parse().ok();
     Some(Reading { at, ran: field()?, waited: field()? })
 }

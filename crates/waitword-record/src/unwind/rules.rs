@@ -132,19 +132,24 @@ struct Shared(UnsafeCell<Tables>);
 unsafe impl Sync for Shared {}
 
 impl Tables {
-    /// Calls `work` with the tables. `None` if another thread uses them for long, or the thread
-    /// that this handler has interrupted does.
+    /// Calls `work` with the tables. `None` if another thread uses them for long (30 ms and
+    /// more), or the thread that this handler has interrupted does.
     fn with<R>(work: impl FnOnce(&mut Self) -> R) -> Option<R> {
-        /// Some 10 µs, and then some yields: reading the maps of a large program takes long.
-        const LOOKS: usize = 500;
+        /// Some 10 µs, then some yields, then naps of 50 µs: reading the maps of a large program
+        /// takes long, and that thread may have lost its CPU, even to this one. Each takes its turn
+        /// once for each place in the code, so that this is rare.
+        const LOOKS: usize = 1000;
         const YIELDS_FROM: usize = 300;
+        const NAPS_FROM: usize = 400;
+        const NAP: core::time::Duration = core::time::Duration::from_micros(50);
         // Acquire and Release: what one thread writes into the tables is visible to the next one.
         let is_mine = (0..LOOKS).any(|look| {
             let is_mine = !IN_USE.swap(true, Ordering::Acquire);
             match look {
                 _ if is_mine => {}
                 ..YIELDS_FROM => core::hint::spin_loop(),
-                _ => std::thread::yield_now(),
+                YIELDS_FROM..NAPS_FROM => std::thread::yield_now(),
+                _ => std::thread::sleep(NAP),
             }
             is_mine
         });
