@@ -47,7 +47,7 @@ impl Clock {
         let rate = RATE.load(Relaxed);
         let passed = ticks().wrapping_sub(self.ticks.get());
         if rate != 0 && passed < GOOD {
-            return self.at.get() + (passed * rate >> RATE_SHIFT);
+            return self.at.get() + ((passed * rate) >> RATE_SHIFT);
         }
         self.read()
     }
