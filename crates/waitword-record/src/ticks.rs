@@ -1,9 +1,10 @@
 //! The time, for what happens at each contended unlock.
 //!
-//! `clock_gettime` takes 23 ns, even without a system call: it orders its reading of the processor's
-//! time-stamp counter, and copes with changes of the clock. A plain reading takes 10 ns. So a thread
-//! remembers a reading of both, and adds the ticks since then; after a millisecond at most it reads
-//! both again. In that time the error of the rate ([`RATE`]) makes some nanoseconds.
+//! `clock_gettime` takes 23 ns, even without a system call: it orders its reading of the
+//! processor's time-stamp counter, and copes with changes of the clock. A plain reading takes 10
+//! ns. So a thread remembers a reading of both, and adds the ticks since then; after a millisecond
+//! at most it reads both again. In that time the error of the rate ([`RATE`]) makes some
+//! nanoseconds.
 //!
 //! That holds where the kernel itself trusts the counter on all CPUs: its clock source is `tsc`.
 //! Elsewhere this is `clock_gettime`.
