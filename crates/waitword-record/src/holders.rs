@@ -1,8 +1,8 @@
 //! Which thread kept a lock for the longest part of a wait, and how it spent that time.
 //!
-//! Only releases that other threads wait for are noted. While threads wait, a released lock is
-//! taken at once. So each holder is taken to have kept the lock since the release before its own,
-//! or since the first of those threads came.
+//! Only releases that other threads wait for are noted, and when a thread takes the lock after a
+//! wait or past waiters. So a holder has kept the lock since then, since the release before its
+//! own, or since the first of those threads came, whichever is latest.
 //!
 //! Of each lock the last release is remembered, with its time and thread ([`note_last`]): that
 //! costs a few stores. What a holder did, and where, is remembered of [`KEPT`] releases ([`note`]).
@@ -80,6 +80,8 @@ struct Place {
     /// The number of waiters, and since when there have been any.
     waiters: AtomicU32,
     wanted: AtomicU64,
+    /// When it was last taken after a wait, or past waiters.
+    taken_at: AtomicU64,
     /// The number of releases so far.
     count: AtomicU64,
     /// The last one: its time, and its thread with [`LAST_HANDED_OVER`].
@@ -98,6 +100,7 @@ static ALL: [Place; PLACES] = [const {
         address: AtomicU64::new(0),
         waiters: AtomicU32::new(0),
         wanted: AtomicU64::new(0),
+        taken_at: AtomicU64::new(0),
         count: AtomicU64::new(0),
         last_at: AtomicU64::new(0),
         last: AtomicU64::new(0),
@@ -132,6 +135,7 @@ impl Place {
             self.waiters.store(0, Ordering::Relaxed);
             self.wanted.store(0, Ordering::Relaxed);
             self.last_at.store(0, Ordering::Relaxed);
+            self.taken_at.store(0, Ordering::Relaxed);
         }
     }
 }
@@ -157,16 +161,27 @@ pub(crate) fn had(address: u64) {
     }
 }
 
+/// The caller has taken this lock, after a wait or past waiters. (It may be left in the middle of
+/// this call.)
+#[inline]
+pub(crate) fn taken(address: u64, now: u64) {
+    let place = place(address);
+    if place.address.load(Ordering::Relaxed) == address {
+        place.taken_at.store(now, Ordering::Relaxed);
+    }
+}
+
 /// Since when the caller has kept this lock while other threads waited for it; `None`: unknown.
 #[inline]
 pub(crate) fn kept_since(address: u64) -> Option<u64> {
     let place = place(address);
     let wanted = place.wanted.load(Ordering::Relaxed);
     let released = place.last_at.load(Ordering::Relaxed);
+    let taken = place.taken_at.load(Ordering::Relaxed);
     // Without registered waiters, those that wait were moved here by a condition variable.
     let is_known = place.address.load(Ordering::Relaxed) == address
         && place.waiters.load(Ordering::Relaxed) != 0;
-    is_known.then_some(wanted.max(released))
+    is_known.then_some(wanted.max(released).max(taken))
 }
 
 /// The thread that the time of a holder is charged to: the holder, or the end of its chain.
@@ -359,6 +374,10 @@ mod tests {
         note(0xb000, None, 200, 1, by(1, RUNNING), false);
         had(0xb000);
         assert_eq!(kept_since(0xb000), Some(200));
+        // No thread had it for a while.
+        taken(0xb000, 290);
+        assert_eq!(kept_since(0xb000), Some(290));
+        taken(0xb000 + 8, 300);
         had(0xb000);
         // Nothing was wanted for a while.
         wanted(0xb000, 500);

@@ -114,6 +114,9 @@ pub fn end(process: u32, began: Began, what: &What) {
     let now = time(libc::CLOCK_MONOTONIC);
     if what.object.is_lock() {
         holders::had(what.address);
+        if what.ended == Ended::Got {
+            holders::taken(what.address, now);
+        }
     }
     ended(process);
     if is_recorded(began, now) {
@@ -128,6 +131,7 @@ pub fn end(process: u32, began: Began, what: &What) {
 pub fn end_at_condvar(process: u32, began: Began, what: &What, mutex: u64) {
     let now = time(libc::CLOCK_MONOTONIC);
     ended(process);
+    holders::taken(mutex, now);
     if !is_recorded(began, now) {
         return;
     }
@@ -193,7 +197,15 @@ pub fn take_at_once(process: u32, address: u64, to_read: bool) -> bool {
 pub fn hold(process: u32, address: u64) {
     if let Some(ring) = made_ring(process) {
         ring.hold_once(address);
+        barged(address);
     }
+}
+
+/// Notes that the calling thread has taken a lock past its waiters. It may be left in the middle of
+/// this call.
+#[inline]
+pub fn barged(address: u64) {
+    THREAD.with(|thread| holders::taken(address, thread.clock.now()));
 }
 
 /// Notes that the calling thread is about to release a lock. Returns whether it was known to hold
