@@ -197,8 +197,7 @@ extern "C-unwind" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) ->
 extern "C-unwind" fn lock_watched(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     mode::count_lock();
     let number = match this.plain_and_watched() {
-        Some(raw) if raw.lock_plain_at_once() => 0,
-        Some(raw) if raw.barge_plain() => record::barged(pointer),
+        Some(raw) if raw.lock_plain_at_once() || raw.barge_plain() => 0,
         Some(raw) => record::waiting(Object::Mutex, pointer, || lock_in_call(raw)),
         None => match this.served() {
             Served::Ours(raw) if raw.lock_owned_at_once() => 0,

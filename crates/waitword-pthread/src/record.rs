@@ -102,14 +102,6 @@ pub(crate) fn taken<T>(number: c_int, pointer: *const T, to_read: bool) -> c_int
     number
 }
 
-/// Notes that the caller has taken a lock past its waiters. Returns 0.
-pub(crate) fn barged<T>(pointer: *const T) -> c_int {
-    if waitword_record::is_on() {
-        waitword_record::barged(pointer.addr() as u64);
-    }
-    0
-}
-
 /// How a wait ended, from the result of the C function.
 fn ended(object: Object, number: c_int) -> Ended {
     let number = match (object, number) {

@@ -1,8 +1,8 @@
 //! Which thread kept a lock for the longest part of a wait, and how it spent that time.
 //!
-//! Only releases that other threads wait for are noted, and when a thread takes the lock after a
-//! wait or past waiters. So a holder has kept the lock since then, since the release before its
-//! own, or since the first of those threads came, whichever is latest.
+//! Releases are noted while other threads wait, and so are the times at which a thread takes the
+//! lock. A holder has kept the lock since it took it, since the release before its own, or since
+//! the first of those threads came, whichever is latest.
 //!
 //! Of each lock the last release is remembered, with its time and thread ([`note_last`]): that
 //! costs a few stores. What a holder did, and where, is remembered of [`KEPT`] releases ([`note`]).
@@ -80,7 +80,7 @@ struct Place {
     /// The number of waiters, and since when there have been any.
     waiters: AtomicU32,
     wanted: AtomicU64,
-    /// When it was last taken after a wait, or past waiters.
+    /// When it was last taken while other threads waited.
     taken_at: AtomicU64,
     /// The number of releases so far.
     count: AtomicU64,
@@ -161,13 +161,15 @@ pub(crate) fn had(address: u64) {
     }
 }
 
-/// The caller has taken this lock, after a wait or past waiters. (It may be left in the middle of
-/// this call.)
+/// The caller has taken this lock. Notes the time, if other threads wait for it. (The caller may be
+/// left in the middle of this call.)
 #[inline]
-pub(crate) fn taken(address: u64, now: u64) {
+pub(crate) fn taken(address: u64, now: impl FnOnce() -> u64) {
     let place = place(address);
-    if place.address.load(Ordering::Relaxed) == address {
-        place.taken_at.store(now, Ordering::Relaxed);
+    let is_wanted = place.address.load(Ordering::Relaxed) == address
+        && place.waiters.load(Ordering::Relaxed) != 0;
+    if is_wanted {
+        place.taken_at.store(now(), Ordering::Relaxed);
     }
 }
 
@@ -375,9 +377,9 @@ mod tests {
         had(0xb000);
         assert_eq!(kept_since(0xb000), Some(200));
         // No thread had it for a while.
-        taken(0xb000, 290);
+        taken(0xb000, || 290);
         assert_eq!(kept_since(0xb000), Some(290));
-        taken(0xb000 + 8, 300);
+        taken(0xb000 + 8, || 300);
         had(0xb000);
         // Nothing was wanted for a while.
         wanted(0xb000, 500);

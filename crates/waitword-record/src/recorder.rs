@@ -115,7 +115,7 @@ pub fn end(process: u32, began: Began, what: &What) {
     if what.object.is_lock() {
         holders::had(what.address);
         if what.ended == Ended::Got {
-            holders::taken(what.address, now);
+            holders::taken(what.address, || now);
         }
     }
     ended(process);
@@ -131,7 +131,7 @@ pub fn end(process: u32, began: Began, what: &What) {
 pub fn end_at_condvar(process: u32, began: Began, what: &What, mutex: u64) {
     let now = time(libc::CLOCK_MONOTONIC);
     ended(process);
-    holders::taken(mutex, now);
+    holders::taken(mutex, || now);
     if !is_recorded(began, now) {
         return;
     }
@@ -179,12 +179,13 @@ pub fn take(process: u32, address: u64, to_read: bool) {
 /// done. The caller may be left in the middle of this call.
 #[inline]
 pub fn take_at_once(process: u32, address: u64, to_read: bool) -> bool {
-    let ring = made_ring(process);
-    if let Some(ring) = ring {
+    THREAD.with(|thread| {
+        let Some(ring) = thread.ring_in(process) else { return false };
         ring.hold(address, to_read);
         ring.count_turn(address);
-    }
-    ring.is_some()
+        holders::taken(address, || thread.clock.now());
+        true
+    })
 }
 
 /// As [`take`], for a caller that does not see every thread take its locks, and that has no lock
@@ -197,15 +198,8 @@ pub fn take_at_once(process: u32, address: u64, to_read: bool) -> bool {
 pub fn hold(process: u32, address: u64) {
     if let Some(ring) = made_ring(process) {
         ring.hold_once(address);
-        barged(address);
+        THREAD.with(|thread| holders::taken(address, || thread.clock.now()));
     }
-}
-
-/// Notes that the calling thread has taken a lock past its waiters. It may be left in the middle of
-/// this call.
-#[inline]
-pub fn barged(address: u64) {
-    THREAD.with(|thread| holders::taken(address, thread.clock.now()));
 }
 
 /// Notes that the calling thread is about to release a lock. Returns whether it was known to hold

@@ -12,7 +12,8 @@ use crate::files::{begin_of, time};
 use crate::switches::Spent;
 use core::cell::Cell;
 
-/// A hold that lasted so many times as long as a reading ends with one in any case.
+/// A hold that lasted so many times as long as a reading ends with one in any case: that is a
+/// hundredth of the hold.
 const LONG: u64 = 100;
 
 static READINGS: Budget = Budget::new();

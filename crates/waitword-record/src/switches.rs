@@ -311,6 +311,41 @@ mod tests {
         .unwrap();
     }
 
+    /// Prints what `duty::COST` is derived from.
+    #[test]
+    #[ignore = "a measurement"]
+    fn what_a_ring_costs() {
+        /// Two threads yield to each other on one CPU. Returns nanoseconds for each switch.
+        fn turn(with_rings: bool) -> u128 {
+            const TURNS: u32 = 500_000;
+            let began = Instant::now();
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| {
+                        // SAFETY: an array of integers, for which zeros are valid.
+                        let mut first: libc::cpu_set_t = unsafe { core::mem::zeroed() };
+                        // SAFETY: there is a CPU 0 in the set.
+                        unsafe { libc::CPU_SET(0, &mut first) };
+                        let size = size_of::<libc::cpu_set_t>();
+                        // SAFETY: reads a set of this size.
+                        let failed = unsafe { libc::sched_setaffinity(0, size, &raw const first) };
+                        assert_eq!(failed, 0, "CPU 0 may not be used");
+                        let switches = Switches::new();
+                        if with_rings {
+                            switches.begin();
+                            assert!(switches.are_shown(), "the kernel allows no ring here");
+                        }
+                        (0..TURNS).for_each(|_| std::thread::yield_now());
+                    });
+                }
+            });
+            began.elapsed().as_nanos() / u128::from(2 * TURNS)
+        }
+        for _ in 0..5 {
+            println!("without {} ns, with {} ns", turn(false), turn(true));
+        }
+    }
+
     /// In a thread of its own, so that its first switch is near.
     #[test]
     fn a_thread_that_sleeps_and_one_that_runs_are_told_apart() {

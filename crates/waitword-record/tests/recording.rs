@@ -109,6 +109,30 @@ fn a_wait_of(time: Duration, address: u64) {
     end(PROCESS, began, &What { object, address, ended });
 }
 
+/// A thread waits for a lock; another one has it for a moment, sleeps without it, and has it for a
+/// moment again. Returns how long it slept.
+fn a_lock_that_is_free_for_a_while(address: u64) -> Duration {
+    const FREE: Duration = Duration::from_millis(500);
+    let has_begun = Barrier::new(2);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let began = begin(PROCESS, Object::Mutex, address, false).unwrap();
+            has_begun.wait();
+            std::thread::sleep(FREE + Duration::from_millis(100));
+            let what = What { object: Object::Mutex, address, ended: Ended::Got };
+            end(PROCESS, began, &what);
+        });
+        has_begun.wait();
+        for time in [FREE, Duration::ZERO] {
+            take(PROCESS, address, false);
+            note_release(PROCESS, address, false);
+            release(PROCESS, address);
+            std::thread::sleep(time);
+        }
+    });
+    FREE
+}
+
 /// One test, because a process has one recording.
 #[test]
 fn every_wait_that_is_long_enough_is_found_again() {
@@ -141,9 +165,17 @@ fn every_wait_that_is_long_enough_is_found_again() {
         begin(PROCESS, Object::Read, 9, false).unwrap(),
         &What { object, address: 9, ended },
     );
+    const FREE_LOCK: u64 = 0xf4ee << 32;
+    let free = a_lock_that_is_free_for_a_while(FREE_LOCK);
     finish(PROCESS);
 
-    let found = read(place.path());
+    let mut found = read(place.path());
+    // Nobody kept it while it was free.
+    let long = |hold: &Hold| hold.address == FREE_LOCK && hold.took >= free.as_nanos() as u64 / 2;
+    assert!(!found.holds.iter().any(|(_, hold)| long(hold)), "{:?}", found.holds);
+    assert_eq!(found.waits.iter().filter(|(_, wait)| wait.address == FREE_LOCK).count(), 1);
+    found.waits.retain(|(_, wait)| wait.address != FREE_LOCK);
+    found.holds.retain(|(_, hold)| hold.address != FREE_LOCK);
     assert_eq!(found.lost, 0);
     assert_eq!(found.waits.len() as u64, THREADS * WAITS);
     let mut addresses: Vec<u64> = found.waits.iter().map(|(_, wait)| wait.address).collect();
