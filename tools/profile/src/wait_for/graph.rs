@@ -184,7 +184,8 @@ impl Graph {
             if let Some(wait) = node.wait.as_mut().filter(is_same)
                 && !holders.contains_key(&waiting.address)
             {
-                // The library's recorder does not know the holder of such a lock. Its word names it.
+                // The library's recorder does not know who holds such a lock. Its word names the
+                // owner.
                 wait.since = Some(waiting.since);
                 continue;
             }
