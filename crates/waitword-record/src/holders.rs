@@ -161,8 +161,9 @@ pub(crate) fn had(address: u64) {
     }
 }
 
-/// The caller has taken this lock. Notes the time, if other threads wait for it. (The caller may be
-/// left in the middle of this call.)
+/// The caller has taken this lock, not to read: of several readers, the last one's time is not that
+/// of the others. Notes the time, if other threads wait. (The caller may be left in the middle of
+/// this call.)
 #[inline]
 pub(crate) fn taken(address: u64, now: impl FnOnce() -> u64) {
     let place = place(address);

@@ -114,7 +114,7 @@ pub fn end(process: u32, began: Began, what: &What) {
     let now = time(libc::CLOCK_MONOTONIC);
     if what.object.is_lock() {
         holders::had(what.address);
-        if what.ended == Ended::Got {
+        if what.ended == Ended::Got && what.object != Object::Read {
             holders::taken(what.address, || now);
         }
     }
@@ -183,7 +183,9 @@ pub fn take_at_once(process: u32, address: u64, to_read: bool) -> bool {
         let Some(ring) = thread.ring_in(process) else { return false };
         ring.hold(address, to_read);
         ring.count_turn(address);
-        holders::taken(address, || thread.clock.now());
+        if !to_read {
+            holders::taken(address, || thread.clock.now());
+        }
         true
     })
 }
