@@ -21,6 +21,7 @@
 use crate::budget::Budget;
 use crate::chain::{Chain, Waited};
 use crate::control;
+use crate::duty::has_rested;
 use crate::files::time;
 use crate::format::{
     CELLS, Causes, Ended, Header, Hold, MOST_FRAMES, Object, PRIORITY_AGAIN, Ring, Tag, Wait,
@@ -32,7 +33,7 @@ use crate::ring::Writer;
 use crate::sampling::Sampling;
 use crate::stacks::{self, Known};
 use crate::sums::Sums;
-use crate::switches::{Spent, Switches};
+use crate::switches::{Changed, Spent, Switches};
 use crate::ticks::Clock;
 use crate::unwind::{self, Bounds, walk};
 use core::cell::Cell;
@@ -363,20 +364,23 @@ impl Thread {
         }
     }
 
-    /// Notes where the causes come from.
-    fn note_causes(&self, header: &Header) {
-        let causes = match self.switches.are_shown() {
-            true => Causes::Switches,
-            false if self.sums.read(time(libc::CLOCK_MONOTONIC)).is_some() => Causes::Sums,
-            false => Causes::Unknown,
-        };
-        // The coarsest of its threads. Relaxed: it says nothing of other fields.
-        header.causes.fetch_max(causes as u32, Ordering::Relaxed);
+    /// Notes that causes come from sums, if there are any, until a ring shows switches.
+    fn note_sums(&self, header: &Header) {
+        if self.sums.read(time(libc::CLOCK_MONOTONIC)).is_some() {
+            // Relaxed, as below: it says nothing of other fields.
+            header.causes.fetch_max(Causes::Sums as u32, Ordering::Relaxed);
+        }
     }
 
     fn look_at_switches(&self, writer: &Writer<'_>, now: u64) {
-        if self.switches.look(now, threads(writer.header())) {
-            self.note_causes(writer.header());
+        let header = writer.header();
+        match self.switches.look(now, threads(header) as usize) {
+            Some(Changed::Begun) if !has_rested() => {
+                header.causes.store(Causes::Switches as u32, Ordering::Relaxed);
+            }
+            // The coarsest of its threads.
+            Some(Changed::Rests) => self.note_sums(header),
+            _ => {}
         }
     }
 
@@ -457,13 +461,15 @@ fn with_ring(process: u32, work: impl FnOnce(&Thread, &mut Writer<'_>)) {
             // (A parent's ring is left alone.)
             let is_mine = thread.process.get() == process;
             let before = NonNull::new(before.cast_mut()).filter(|_| is_mine);
-            if !is_mine {
-                thread.switches.forget();
-            }
-            thread.switches.begin();
-            thread.note_causes(header);
             // Otherwise it tries again the next time.
             if let Ok(ring) = recording.take_ring(process, before) {
+                // SAFETY: a ring of this process is never unmapped.
+                if let Some(ring) = ring.map(|ring| unsafe { ring.as_ref() }) {
+                    // Relaxed: only this thread begins it.
+                    let number = ring.number.load(Ordering::Relaxed) as usize;
+                    thread.switches.set_place(number, time(libc::CLOCK_MONOTONIC));
+                    thread.note_sums(header);
+                }
                 thread.ring.set(ring.map_or(ptr::null(), |ring| ring.as_ptr().cast_const()));
                 thread.recording.set(recording);
                 thread.process.set(process);

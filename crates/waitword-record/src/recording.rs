@@ -9,7 +9,7 @@
 use crate::files::{File, Names, time};
 use crate::format::{Header, MAGIC, MOST_THREADS, PAGE, RING_BYTES, Ring, VERSION};
 use crate::ring::Writer;
-use crate::{stacks, unwind};
+use crate::{stacks, switches, unwind};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
@@ -266,9 +266,15 @@ fn set_up(directory: impl Iterator<Item = u8> + Clone, process: u32) -> Result<(
     stacks::forget();
     match PROCESS.load(Ordering::Acquire) == process {
         // Threads may be in the middle of their last record of the recording before.
-        true => unwind::write_modules_again(),
+        true => {
+            unwind::write_modules_again();
+            switches::unmap(MOST_THREADS);
+        }
         // No thread of this process has recorded anything yet.
-        false => unwind::forget(),
+        false => {
+            unwind::forget();
+            switches::forget();
+        }
     }
     let place = map_memory(size_of::<Recording>()).ok_or(Refused::Files)?.cast::<Recording>();
     // SAFETY: new memory, large enough and aligned to a page, of zeros, which are a recording

@@ -9,11 +9,12 @@
 //! and never stops. It has one page: the last 256 switches. It rests if it costs too much
 //! (`duty.rs`).
 
-use crate::duty::{self, Duty};
+use crate::duty::{CYCLE, Then as Duty};
 use crate::files::time;
+use crate::format::MOST_THREADS;
 use core::cell::Cell;
-use core::ptr;
-use core::sync::atomic::{AtomicU64, Ordering, fence};
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 
 const PAGE: usize = 4096;
 /// A record: a header of 8 bytes, and the time.
@@ -26,13 +27,84 @@ const PERF_RECORD_SWITCH: u32 = 14;
 const SWITCH_OUT: u16 = 1 << 13;
 const PREEMPTED: u16 = 1 << 14;
 
+/// The rings of this process, each at a place of its thread. Null: there is none, or a thread is
+/// using it.
+///
+/// A thread owns the ring that it takes from a place. It puts it back or unmaps it. So a thread can
+/// unmap the ring of another one that sleeps.
+static PLACES: [AtomicPtr<u8>; MOST_THREADS] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; MOST_THREADS];
+
+/// A ring that was taken from its place, which gets it back.
+struct Taken {
+    ring: NonNull<u8>,
+    place: &'static AtomicPtr<u8>,
+}
+
+impl Taken {
+    fn from(place: &'static AtomicPtr<u8>) -> Option<Self> {
+        // Acquire: what the thread that put it there has read of it, it has read before it is
+        // unmapped.
+        let ring = NonNull::new(place.swap(ptr::null_mut(), Ordering::Acquire))?;
+        Some(Self { ring, place })
+    }
+
+    /// The number of bytes that the kernel has written.
+    fn head(&self) -> u64 {
+        // SAFETY: the ring's first page, which is mapped to be read. The kernel writes this number
+        // as a whole.
+        unsafe { self.ring.add(DATA_HEAD).cast::<AtomicU64>().as_ref() }.load(Ordering::Acquire)
+    }
+
+    fn unmap(self) {
+        let ring = self.ring;
+        core::mem::forget(self);
+        // SAFETY: the two pages that `open` has mapped. Only this thread has their address, and
+        // forgets it.
+        unsafe { libc::munmap(ring.as_ptr().cast(), 2 * PAGE) };
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let (null, ring) = (ptr::null_mut(), self.ring.as_ptr());
+        // Release: see `from`.
+        if self.place.compare_exchange(null, ring, Ordering::Release, Ordering::Relaxed).is_err() {
+            // The place belongs to a thread of another recording by now.
+            Self { ..*self }.unmap();
+        }
+    }
+}
+
+/// Unmaps the rings at the first `count` places.
+pub(crate) fn unmap(count: usize) {
+    PLACES.iter().take(count).filter_map(Taken::from).for_each(Taken::unmap);
+}
+
+/// In a forked child: the rings are the parent's, and are not mapped here.
+pub(crate) fn forget() {
+    // Relaxed: no other thread has recorded anything.
+    PLACES.iter().for_each(|place| place.store(ptr::null_mut(), Ordering::Relaxed));
+}
+
+/// What a look has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Changed {
+    /// The kernel shows the thread's switches from now on.
+    Begun,
+    /// The rings of all threads rest from now on.
+    Rests,
+}
+
 /// The switches of a thread.
 #[derive(Debug)]
 pub(crate) struct Switches {
-    /// Null: the thread has not asked, or it rests; [`Self::NONE`]: the kernel refuses.
-    ring: Cell<*const u8>,
-    /// When the ring was made (the thread was running then), and how long it stays.
-    duty: Duty,
+    /// The thread's place; `None`: it has none, or the kernel refuses.
+    place: Cell<Option<&'static AtomicPtr<u8>>>,
+    /// When the thread was first recorded.
+    first: Cell<u64>,
+    /// When its ring was made. It was running then.
+    since: Cell<u64>,
 }
 
 /// How a thread spent a time, in nanoseconds.
@@ -80,63 +152,79 @@ struct Attributes {
 }
 
 impl Switches {
-    /// The kernel refuses.
-    const NONE: *const u8 = ptr::dangling();
-
     pub(crate) const fn new() -> Self {
-        Self { ring: Cell::new(ptr::null()), duty: Duty::new() }
+        Self { place: Cell::new(None), first: Cell::new(0), since: Cell::new(0) }
     }
 
-    /// Begins to record the calling thread's switches, if it has not tried before.
-    pub(crate) fn begin(&self) {
-        if self.ring.get().is_null() {
-            self.ring.set(open().unwrap_or(Self::NONE));
-            self.duty.begin(time(libc::CLOCK_MONOTONIC));
+    /// The calling thread is recorded from now on, with a place of its own. Its switches are once
+    /// [`look`](Self::look) says so.
+    pub(crate) fn set_place(&self, place: usize, now: u64) {
+        self.place.set(PLACES.get(place));
+        self.unmap();
+        self.first.set(now);
+        if CYCLE.look(now, now, false) == Duty::RestAll {
+            unmap(MOST_THREADS);
         }
     }
 
-    /// Ends a ring that costs too much in a process with so many threads, or begins one again.
-    /// Returns whether it rests from now on.
-    pub(crate) fn look(&self, now: u64, threads: u64) -> bool {
-        if self.ring.get() == Self::NONE {
+    /// Returns whether the kernel allows it.
+    fn begin(&self) -> bool {
+        let (Some(place), Some(ring)) = (self.place.get(), open()) else {
+            self.place.set(None);
             return false;
+        };
+        // Release, Acquire: as in `Taken`. A ring that is there is of a thread that has just put it
+        // back and has another place now, in another recording.
+        let other = place.swap(ring.as_ptr(), Ordering::AcqRel);
+        if let Some(ring) = NonNull::new(other) {
+            Taken { ring, place }.unmap();
         }
-        // Each is one record when it ends and one when the thread runs again.
-        let switches = if self.are_shown() { self.head() / (2 * RECORD as u64) } else { 0 };
-        match self.duty.look(now, switches, threads) {
-            duty::Then::Stay => false,
-            duty::Then::Begin => {
-                self.begin();
-                false
+        self.since.set(time(libc::CLOCK_MONOTONIC));
+        true
+    }
+
+    /// Unmaps the ring at its place, which may be that of an ended thread.
+    fn unmap(&self) {
+        if let Some(taken) = self.take() {
+            taken.unmap();
+        }
+    }
+
+    fn take(&self) -> Option<Taken> {
+        self.place.get().and_then(Taken::from)
+    }
+
+    /// Begins, or unmaps rings that cost too much. `count`: the number of places in use.
+    pub(crate) fn look(&self, now: u64, count: usize) -> Option<Changed> {
+        self.place.get()?;
+        match CYCLE.look(now, self.first.get(), self.are_shown()) {
+            Duty::Stay => None,
+            Duty::Begin => self.begin().then_some(Changed::Begun),
+            Duty::Rest => {
+                self.unmap();
+                None
             }
-            duty::Then::Rest => {
-                let ring = self.ring.replace(ptr::null());
-                // SAFETY: the two pages that `open` has mapped. Only this thread knows them, and it
-                // has just forgotten them.
-                unsafe { libc::munmap(ring.cast_mut().cast(), 2 * PAGE) };
-                true
+            Duty::RestAll => {
+                unmap(count);
+                Some(Changed::Rests)
             }
         }
     }
 
     /// Whether the kernel shows switches.
     pub(crate) fn are_shown(&self) -> bool {
-        !self.ring.get().is_null() && self.ring.get() != Self::NONE
-    }
-
-    /// In a forked child: the ring is the parent's.
-    pub(crate) fn forget(&self) {
-        self.ring.set(ptr::null());
+        // Relaxed: a moment later it may be otherwise.
+        self.place.get().is_some_and(|place| !place.load(Ordering::Relaxed).is_null())
     }
 
     /// How the calling thread spent the time between these two, which is over, or most of it.
     /// `None` if that is not known.
     pub(crate) fn between(&self, from: u64, to: u64) -> Option<Spent> {
-        if !self.are_shown() || from < self.duty.since() {
+        if from < self.since.get() {
             return None;
         }
-        let ring = self.ring.get();
-        let count = self.head() / RECORD as u64;
+        let taken = self.take()?;
+        let count = taken.head() / RECORD as u64;
         fence(Ordering::Acquire);
         let records = (count.saturating_sub(KEPT)..count).rev().map_while(|number| {
             let at = PAGE + (number % KEPT) as usize * RECORD;
@@ -144,7 +232,7 @@ impl Switches {
             // be read. The kernel writes it at the end of a switch of this thread, which therefore
             // does not read meanwhile.
             let (kind, misc, size, time) = unsafe {
-                let record = ring.add(at);
+                let record = taken.ring.add(at);
                 (
                     record.cast::<u32>().read_volatile(),
                     record.add(4).cast::<u16>().read_volatile(),
@@ -160,14 +248,6 @@ impl Switches {
             (kind == PERF_RECORD_SWITCH && usize::from(size) == RECORD).then_some((time, then))
         });
         spent(records, from, to, count < KEPT)
-    }
-
-    /// The number of bytes that the kernel has written, of a ring that there is.
-    fn head(&self) -> u64 {
-        debug_assert!(self.are_shown());
-        // SAFETY: the ring's first page, which is mapped to be read. The kernel writes this number
-        // as a whole.
-        unsafe { &*self.ring.get().add(DATA_HEAD).cast::<AtomicU64>() }.load(Ordering::Acquire)
     }
 }
 
@@ -203,7 +283,7 @@ fn spent(
 }
 
 /// Makes a ring for the calling thread. The file is closed: the mapping keeps it.
-fn open() -> Option<*const u8> {
+fn open() -> Option<NonNull<u8>> {
     const PERF_TYPE_SOFTWARE: u32 = 1;
     const PERF_COUNT_SW_DUMMY: u64 = 9;
     const PERF_SAMPLE_TIME: u64 = 1 << 2;
@@ -245,13 +325,19 @@ fn open() -> Option<*const u8> {
         libc::close(file);
         address
     };
-    (address != libc::MAP_FAILED).then_some(address.cast_const().cast())
+    if address == libc::MAP_FAILED { None } else { NonNull::new(address.cast()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::{Barrier, Mutex};
     use std::time::{Duration, Instant};
+
+    /// Places of the tests, which run at the same time.
+    const RESTS: usize = 4000;
+    const SLEEPER: usize = 4001;
+    const TOLD_APART: usize = 4002;
 
     #[test]
     fn times_between_switches_are_added_up() {
@@ -273,55 +359,64 @@ mod tests {
 
     #[test]
     fn a_ring_rests_and_begins_again() {
-        std::thread::spawn(|| {
+        // Another thread has a ring and sleeps.
+        let (show, shown) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let sleeper = std::thread::spawn(move || {
             let switches = Switches::new();
-            let now = || time(libc::CLOCK_MONOTONIC);
-            let yield_for = |milliseconds: u64| {
-                let began = Instant::now();
-                while began.elapsed() < Duration::from_millis(milliseconds) {
-                    // Both switch, whatever else runs.
-                    std::thread::sleep(Duration::from_nanos(1));
-                }
-            };
+            switches.set_place(SLEEPER, 0);
             switches.begin();
-            if !switches.are_shown() {
-                println!("the kernel allows no ring here");
-                return;
-            }
-            // Other tests cannot make it rest for longer than this one waits.
-            let mut rested = false;
-            let began = Instant::now();
-            while began.elapsed() < Duration::from_secs(60) {
-                // Pretends that each millisecond is full of switches.
-                duty::pretend_to_cost(now(), 1000);
-                yield_for(1);
-                let rests = switches.look(now(), 1);
-                assert!(!(rests && switches.are_shown()));
-                if rests {
-                    assert_eq!(switches.between(now(), now()), None);
-                }
-                rested |= rests;
-                if rested && switches.are_shown() {
-                    return;
-                }
-            }
-            panic!("rested: {rested}");
-        })
-        .join()
-        .unwrap();
+            show.send(switches.are_shown()).unwrap();
+            ended.recv().unwrap_err();
+            switches.are_shown()
+        });
+        if !shown.recv().unwrap() {
+            println!("the kernel allows no ring here");
+            return;
+        }
+        let now = || time(libc::CLOCK_MONOTONIC);
+        let switches = Switches::new();
+        switches.set_place(RESTS, 0);
+        switches.begin();
+        // Other tests cannot make it rest for longer than this one waits.
+        let began = Instant::now();
+        let within_a_minute = || assert!(began.elapsed() < Duration::from_secs(60));
+        while switches.are_shown() {
+            within_a_minute();
+            // Each sleep is a switch.
+            (0..100).for_each(|_| std::thread::sleep(Duration::from_nanos(1)));
+            let changed = switches.look(now(), MOST_THREADS);
+            assert!(changed != Some(Changed::Rests) || !switches.are_shown());
+        }
+        assert_eq!(switches.between(now(), now()), None);
+        drop(end);
+        assert!(!sleeper.join().unwrap(), "the sleeper's ring is left");
+        while !switches.are_shown() {
+            within_a_minute();
+            std::thread::sleep(Duration::from_millis(10));
+            assert_ne!(switches.look(now(), MOST_THREADS), Some(Changed::Rests));
+        }
     }
 
     /// Prints what `duty::COST` is derived from.
     #[test]
     #[ignore = "a measurement"]
     fn what_a_ring_costs() {
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        enum Rings {
+            None,
+            Unmapped,
+            Mapped,
+        }
         /// Two threads yield to each other on one CPU. Returns nanoseconds for each switch.
-        fn turn(with_rings: bool) -> u128 {
+        fn turn(rings: Rings) -> u128 {
             const TURNS: u32 = 500_000;
-            let began = Instant::now();
+            let took = Mutex::new(Duration::MAX);
+            let all_ready = Barrier::new(2);
             std::thread::scope(|scope| {
-                for _ in 0..2 {
-                    scope.spawn(|| {
+                for place in [RESTS, SLEEPER] {
+                    let (took, all_ready) = (&took, &all_ready);
+                    scope.spawn(move || {
                         // SAFETY: an array of integers, for which zeros are valid.
                         let mut first: libc::cpu_set_t = unsafe { core::mem::zeroed() };
                         // SAFETY: there is a CPU 0 in the set.
@@ -331,18 +426,33 @@ mod tests {
                         let failed = unsafe { libc::sched_setaffinity(0, size, &raw const first) };
                         assert_eq!(failed, 0, "CPU 0 may not be used");
                         let switches = Switches::new();
-                        if with_rings {
+                        if rings != Rings::None {
+                            switches.set_place(place, 0);
                             switches.begin();
                             assert!(switches.are_shown(), "the kernel allows no ring here");
                         }
+                        if rings == Rings::Unmapped {
+                            switches.unmap();
+                        }
+                        all_ready.wait();
+                        let began = Instant::now();
                         (0..TURNS).for_each(|_| std::thread::yield_now());
+                        let mut took = took.lock().unwrap();
+                        *took = began.elapsed().min(*took);
+                        drop(took);
+                        all_ready.wait();
+                        switches.unmap();
                     });
                 }
             });
-            began.elapsed().as_nanos() / u128::from(2 * TURNS)
+            took.into_inner().unwrap().as_nanos() / u128::from(2 * TURNS)
         }
         for _ in 0..5 {
-            println!("without {} ns, with {} ns", turn(false), turn(true));
+            for rings in [Rings::None, Rings::Mapped, Rings::Unmapped] {
+                println!("{rings:?}: {} ns", turn(rings));
+            }
+            // Until the kernel has forgotten them.
+            std::thread::sleep(Duration::from_secs(2));
         }
     }
 
@@ -351,6 +461,7 @@ mod tests {
     fn a_thread_that_sleeps_and_one_that_runs_are_told_apart() {
         std::thread::spawn(|| {
             let switches = Switches::new();
+            switches.set_place(TOLD_APART, 0);
             switches.begin();
             let now = || time(libc::CLOCK_MONOTONIC);
             let from = now();
