@@ -28,6 +28,7 @@ use object::Cond;
 use waitword::abi_support::{CondvarHooks as _, Wakeup};
 use waitword::{Deadline, LockError, RawPosixMutex};
 use waitword_abi::{Number, answer, deadline, deadline_on};
+use waitword_record::Take;
 
 /// Initialises a condition variable. Source: POSIX `pthread_cond_init`.
 #[unsafe(no_mangle)]
@@ -209,7 +210,7 @@ unsafe extern "C-unwind" fn waiting<F: Fn() -> c_int>(
     let number = record::waiting_with(pointer, mutex, wait);
     // Whatever the result is, the caller holds the mutex as before.
     if was_held {
-        record::taken(0, mutex, false);
+        record::taken(0, mutex, Take { to_read: false, is_contended: record::is_wanted(mutex) });
     }
     number
 }

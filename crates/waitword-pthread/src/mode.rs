@@ -56,11 +56,11 @@ pub(crate) fn is_on() -> bool {
     MODE.load(Relaxed) == ON || decided() != OFF
 }
 
-/// Whether they are and locks are not counted. A fast path asks this in place of [`is_on`] if its
-/// slow path calls [`count_lock`].
+/// Whether they are known to be, and locks are not counted or recorded. A fast path asks this if
+/// its slow path asks [`is_watched`], which decides.
 #[inline(always)]
 pub(crate) fn is_fast() -> bool {
-    MODE.load(Relaxed) == ON || decided() == ON
+    MODE.load(Relaxed) == ON
 }
 
 /// Whether locks are counted or recorded.

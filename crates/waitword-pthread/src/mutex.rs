@@ -5,6 +5,7 @@ pub(crate) mod object;
 use crate::attributes::{Attributes as _, MutexAttributes};
 use crate::call::{self, Call, Ended};
 use crate::{mode, record};
+use core::cell::Cell;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use libc::{clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
@@ -12,6 +13,7 @@ use object::{Mutex, Served};
 use waitword::abi_support::{GivenBack, LateWaiter, MutexHooks as _};
 use waitword::{Deadline, LockError, RawPosixMutex, Semaphore};
 use waitword_abi::{Number, answer, clock, deadline};
+use waitword_record::Take;
 use waitword_record::format::Object;
 
 mod glibc {
@@ -196,16 +198,19 @@ extern "C-unwind" fn lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) ->
 #[inline(never)]
 extern "C-unwind" fn lock_watched(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     mode::count_lock();
-    let number = match this.plain_and_watched() {
-        Some(raw) if raw.lock_plain_at_once() || raw.barge_plain() => 0,
-        Some(raw) => record::waiting(Object::Mutex, pointer, || lock_in_call(raw)),
+    let (number, is_contended) = match this.plain_and_watched() {
+        Some(raw) if raw.lock_plain_at_once() => (0, false),
+        Some(raw) if raw.barge_plain() || record::is_on() && raw.look_plain() => (0, true),
+        Some(raw) => (record::waiting(Object::Mutex, pointer, || lock_in_call(raw)), true),
         None => match this.served() {
-            Served::Ours(raw) if raw.lock_owned_at_once() => 0,
-            Served::Ours(_) => record::waiting(Object::Mutex, pointer, || lock_now(pointer, this)),
-            Served::Elsewhere | Served::Invalid => lock_now(pointer, this),
+            Served::Ours(raw) if raw.lock_owned_at_once() => (0, raw.has_waiters()),
+            Served::Ours(_) => {
+                (record::waiting(Object::Mutex, pointer, || lock_now(pointer, this)), true)
+            }
+            Served::Elsewhere | Served::Invalid => (lock_now(pointer, this), false),
         },
     };
-    record::taken(number, pointer, false)
+    record::taken(number, pointer, Take { to_read: false, is_contended })
 }
 
 #[inline(always)]
@@ -246,19 +251,23 @@ pub unsafe extern "C-unwind" fn pthread_mutex_trylock(pointer: *mut pthread_mute
 #[inline(never)]
 extern "C-unwind" fn try_lock_served(pointer: *mut pthread_mutex_t, this: &Mutex) -> c_int {
     match this.served() {
-        Served::Ours(raw) => {
-            let answered = try_locked(raw, this);
-            if answered == 0 && mode::is_watched() {
-                mode::count_lock();
-                record::taken(answered, pointer, false);
-            }
-            answered
-        }
+        Served::Ours(raw) => match try_locked(raw, this) {
+            0 if mode::is_watched() => record_tried(pointer, raw),
+            answered => answered,
+        },
         // SAFETY: only `pthread_mutex_trylock` calls this, with its own arguments: POSIX's contract
         // for that call holds. The object is the C library's.
         Served::Elsewhere => unsafe { glibc::pthread_mutex_trylock(pointer) },
         Served::Invalid => libc::EINVAL,
     }
+}
+
+/// Counts and records that the mutex has been locked without waiting.
+#[cold]
+#[inline(never)]
+extern "C-unwind" fn record_tried(pointer: *mut pthread_mutex_t, raw: &RawPosixMutex) -> c_int {
+    mode::count_lock();
+    record::taken(0, pointer, Take { to_read: false, is_contended: raw.has_waiters() })
 }
 
 /// Tries to lock a mutex of ours; returns the error number. Touches nothing but the mutex.
@@ -319,14 +328,17 @@ unsafe extern "C-unwind" fn clock_lock_watched(
     until: *const timespec,
 ) -> c_int {
     mode::count_lock();
+    let has_waited = Cell::new(false);
     // SAFETY: forwards this function's own contract.
     let number = unsafe {
         let this = Mutex::at(pointer);
         clock_lock_now(this, raw, clock_number, until, |wait| {
+            has_waited.set(true);
             record::waiting_until(Object::Mutex, pointer, wait)
         })
     };
-    record::taken(number, pointer, false)
+    let is_contended = has_waited.get() || raw.has_waiters();
+    record::taken(number, pointer, Take { to_read: false, is_contended })
 }
 
 /// Locks a mutex of ours until a time. `waits` calls what it is given, which waits.

@@ -9,7 +9,8 @@ use core::ffi::c_int;
 use libc::{pthread_cond_t, pthread_mutex_t};
 use waitword::abi_support::process_number;
 use waitword_record::format::{Ended, Object};
-use waitword_record::{Began, What};
+pub(crate) use waitword_record::is_on;
+use waitword_record::{Began, Take, What};
 
 /// Calls `wait`, which waits for this object, and records that. Not called if the object can be had
 /// at once.
@@ -89,15 +90,20 @@ pub(crate) extern "C-unwind" fn otherwise<T, F: Fn() -> c_int>(
     }
 }
 
-/// The result of a call that takes a lock: if it did, the thread holds it, with others `to_read`.
+/// Whether threads wait for this lock, of those that are recorded.
+pub(crate) fn is_wanted<T>(pointer: *const T) -> bool {
+    waitword_record::is_wanted(pointer.addr() as u64)
+}
+
+/// The result of a call that takes a lock: if it did, the thread holds it.
 #[inline]
-pub(crate) fn taken<T>(number: c_int, pointer: *const T, to_read: bool) -> c_int {
+pub(crate) fn taken<T>(number: c_int, pointer: *const T, how: Take) -> c_int {
     let address = pointer.addr() as u64;
     if waitword_record::is_on()
         && matches!(number, 0 | libc::EOWNERDEAD)
-        && !waitword_record::take_at_once(process_number(), address, to_read)
+        && !waitword_record::take_at_once(process_number(), address, how)
     {
-        through(|process| waitword_record::take(process, address, to_read));
+        through(|process| waitword_record::take(process, address, how));
     }
     number
 }
@@ -131,21 +137,24 @@ pub(crate) enum Release {
 }
 
 /// Notes that the caller is about to release a lock. Returns whether it is known to hold it.
-#[cold]
-#[inline(never)]
-pub(crate) extern "C-unwind" fn releasing<T>(pointer: *const T, release: Release) -> bool {
+#[inline(always)]
+pub(crate) fn releasing<T>(pointer: *const T, release: Release) -> bool {
     if !waitword_record::is_on() {
         return false;
     }
     let address = pointer.addr() as u64;
     let hands_over = (release != Release::Alone).then_some(release == Release::HandOver);
-    if waitword_record::release_at_once(process_number(), address, hands_over) {
-        return true;
-    }
+    waitword_record::release_at_once(process_number(), address, hands_over)
+        || releasing_slowly(address, release)
+}
+
+#[cold]
+#[inline(never)]
+extern "C-unwind" fn releasing_slowly(address: u64, release: Release) -> bool {
     let is_held = Cell::new(false);
     through(|process| {
-        if let Some(hands_over) = hands_over {
-            waitword_record::note_release(process, address, hands_over);
+        if release != Release::Alone {
+            waitword_record::note_release(process, address, release == Release::HandOver);
         }
         is_held.set(waitword_record::release(process, address));
     });

@@ -32,6 +32,7 @@ use object::{RwLock, Served};
 use waitword::abi_support::RwLockHooks as _;
 use waitword::{Deadline, RawRwLock, RwLockError};
 use waitword_abi::{Number, answer, deadline_on};
+use waitword_record::Take;
 use waitword_record::format::Object;
 
 mod glibc {
@@ -126,7 +127,8 @@ fn try_lock(
     let number = call::run_through(|| answer(|| Ok(take()?)));
     if number == 0 && mode::is_watched() {
         mode::count_lock();
-        record::taken(number, pointer, object == Object::Read);
+        let is_contended = record::is_wanted(pointer);
+        record::taken(number, pointer, Take { to_read: object == Object::Read, is_contended });
     }
     number
 }
@@ -143,11 +145,12 @@ fn lock_until(
     match until {
         Ok(until) if mode::is_watched() => {
             mode::count_lock();
-            let number = match at_once() {
-                true => 0,
-                false => record::waiting_until(object, pointer, || wait(&until)),
+            let (number, has_waited) = match at_once() {
+                true => (0, false),
+                false => (record::waiting_until(object, pointer, || wait(&until)), true),
             };
-            record::taken(number, pointer, object == Object::Read)
+            let is_contended = has_waited || record::is_wanted(pointer);
+            record::taken(number, pointer, Take { to_read: object == Object::Read, is_contended })
         }
         Ok(until) => match at_once() {
             true => 0,
@@ -209,11 +212,12 @@ extern "C-unwind" fn read_served(pointer: *mut pthread_rwlock_t, this: &RwLock) 
 extern "C-unwind" fn read_watched(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     mode::count_lock();
     this.count();
-    let number = match this.served() {
-        Served::Ours(raw) if raw.read_at_once() || raw.read_past_others() => 0,
-        _ => record::waiting(Object::Read, pointer, || read_now(pointer, this)),
+    let (number, has_waited) = match this.served() {
+        Served::Ours(raw) if raw.read_at_once() || raw.read_past_others() => (0, false),
+        _ => (record::waiting(Object::Read, pointer, || read_now(pointer, this)), true),
     };
-    record::taken(number, pointer, true)
+    let is_contended = has_waited || record::is_wanted(pointer);
+    record::taken(number, pointer, Take { to_read: true, is_contended })
 }
 
 #[inline(always)]
@@ -310,11 +314,12 @@ extern "C-unwind" fn write_served(pointer: *mut pthread_rwlock_t, this: &RwLock)
 extern "C-unwind" fn write_watched(pointer: *mut pthread_rwlock_t, this: &RwLock) -> c_int {
     mode::count_lock();
     this.count();
-    let number = match this.served() {
-        Served::Ours(raw) if this.write_at_once(raw) => 0,
-        _ => record::waiting(Object::Write, pointer, || write_now(pointer, this)),
+    let (number, has_waited) = match this.served() {
+        Served::Ours(raw) if this.write_at_once(raw) => (0, false),
+        _ => (record::waiting(Object::Write, pointer, || write_now(pointer, this)), true),
     };
-    record::taken(number, pointer, false)
+    let is_contended = has_waited || record::is_wanted(pointer);
+    record::taken(number, pointer, Take { to_read: false, is_contended })
 }
 
 #[inline(always)]

@@ -128,9 +128,17 @@ fn place(address: u64) -> &'static Place {
 }
 
 impl Place {
+    /// Whether this is the place of this lock, and threads wait for it.
+    fn is_wanted(&self, address: u64) -> bool {
+        self.address.load(Ordering::Relaxed) == address && self.waiters.load(Ordering::Relaxed) != 0
+    }
+
     /// Makes this the place of this lock.
     fn take(&self, address: u64) {
-        if self.address.swap(address, Ordering::Relaxed) != address {
+        // A look first: most often it is, and other threads read it.
+        if self.address.load(Ordering::Relaxed) != address
+            && self.address.swap(address, Ordering::Relaxed) != address
+        {
             self.releases.iter().for_each(|release| release.time.store(0, Ordering::Relaxed));
             self.waiters.store(0, Ordering::Relaxed);
             self.wanted.store(0, Ordering::Relaxed);
@@ -165,13 +173,17 @@ pub(crate) fn had(address: u64) {
 /// of the others. Notes the time, if other threads wait. (The caller may be left in the middle of
 /// this call.)
 #[inline]
-pub(crate) fn taken(address: u64, now: impl FnOnce() -> u64) {
+pub(crate) fn taken(address: u64, now: u64) {
     let place = place(address);
-    let is_wanted = place.address.load(Ordering::Relaxed) == address
-        && place.waiters.load(Ordering::Relaxed) != 0;
-    if is_wanted {
-        place.taken_at.store(now(), Ordering::Relaxed);
+    if place.is_wanted(address) {
+        place.taken_at.store(now, Ordering::Relaxed);
     }
+}
+
+/// Whether threads wait for this lock.
+#[inline]
+pub fn is_wanted(address: u64) -> bool {
+    place(address).is_wanted(address)
 }
 
 /// Since when the caller has kept this lock while other threads waited for it; `None`: unknown.
@@ -182,9 +194,7 @@ pub(crate) fn kept_since(address: u64) -> Option<u64> {
     let released = place.last_at.load(Ordering::Relaxed);
     let taken = place.taken_at.load(Ordering::Relaxed);
     // Without registered waiters, those that wait were moved here by a condition variable.
-    let is_known = place.address.load(Ordering::Relaxed) == address
-        && place.waiters.load(Ordering::Relaxed) != 0;
-    is_known.then_some(wanted.max(released).max(taken))
+    place.is_wanted(address).then_some(wanted.max(released).max(taken))
 }
 
 /// The thread that the time of a holder is charged to: the holder, or the end of its chain.
@@ -378,9 +388,9 @@ mod tests {
         had(0xb000);
         assert_eq!(kept_since(0xb000), Some(200));
         // No thread had it for a while.
-        taken(0xb000, || 290);
+        taken(0xb000, 290);
         assert_eq!(kept_since(0xb000), Some(290));
-        taken(0xb000 + 8, || 300);
+        taken(0xb000 + 8, 300);
         had(0xb000);
         // Nothing was wanted for a while.
         wanted(0xb000, 500);

@@ -27,8 +27,9 @@ mod turns;
 mod unwind;
 
 pub use control::{follow, start, undisturbed};
+pub use holders::is_wanted;
 pub use recorder::{
-    Began, What, begin, end, end_at_condvar, finish, hold, note_release, note_release_at_once,
-    release, release_at_once, take, take_at_once,
+    Began, Take, What, begin, end, end_at_condvar, finish, hold, note_release,
+    note_release_at_once, release, release_at_once, take, take_at_once,
 };
 pub use recording::{Refused, USUAL_THRESHOLD, is_on};

@@ -24,8 +24,8 @@ use crate::control;
 use crate::duty::has_rested;
 use crate::files::time;
 use crate::format::{
-    CELLS, Causes, Ended, Header, Hold, MOST_FRAMES, Object, PRIORITY_AGAIN, Ring, Tag, Wait,
-    cells_of_stack, stack_cells,
+    CELLS, Causes, Ended, HELD_COUNTED, HELD_TO_READ, Header, Hold, MOST_FRAMES, Object,
+    PRIORITY_AGAIN, Ring, Tag, Wait, cells_of_stack, stack_cells,
 };
 use crate::holders::{self, By, Shares};
 use crate::recording::{self, Recording, is_on, threshold};
@@ -98,7 +98,7 @@ pub fn begin(process: u32, object: Object, address: u64, has_deadline: bool) -> 
     is_on().then(|| {
         // Before the time: the first one is made here.
         let ring = my_ring(process);
-        let now = time(libc::CLOCK_MONOTONIC);
+        let now = now();
         if let Some(ring) = ring {
             ring.begin_wait(object, address, has_deadline, now);
         }
@@ -112,11 +112,11 @@ pub fn begin(process: u32, object: Object, address: u64, has_deadline: bool) -> 
 
 /// Records a wait that has ended now.
 pub fn end(process: u32, began: Began, what: &What) {
-    let now = time(libc::CLOCK_MONOTONIC);
+    let now = now();
     if what.object.is_lock() {
         holders::had(what.address);
         if what.ended == Ended::Got && what.object != Object::Read {
-            holders::taken(what.address, || now);
+            holders::taken(what.address, now);
         }
     }
     ended(process);
@@ -130,9 +130,9 @@ pub fn end(process: u32, began: Began, what: &What) {
 /// Records a wait at a condition variable that has ended now. If other threads kept this mutex for
 /// longer than the threshold after the signal, the time from then on is a wait for the mutex.
 pub fn end_at_condvar(process: u32, began: Began, what: &What, mutex: u64) {
-    let now = time(libc::CLOCK_MONOTONIC);
+    let now = now();
     ended(process);
-    holders::taken(mutex, || now);
+    holders::taken(mutex, now);
     if !is_recorded(began, now) {
         return;
     }
@@ -169,23 +169,38 @@ fn ended(process: u32) {
     }
 }
 
-/// Notes that the calling thread has taken a lock, with others if it takes it `to_read`.
+/// How a thread takes a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Take {
+    /// With others.
+    pub to_read: bool,
+    /// It has waited, or other threads wait.
+    pub is_contended: bool,
+}
+
+/// Notes that the calling thread has taken a lock.
 #[inline]
-pub fn take(process: u32, address: u64, to_read: bool) {
+pub fn take(process: u32, address: u64, how: Take) {
     my_ring(process);
-    take_at_once(process, address, to_read);
+    take_at_once(process, address, how);
 }
 
 /// [`take`] if the thread has recorded something before. Returns false if not, and nothing has been
 /// done. The caller may be left in the middle of this call.
 #[inline]
-pub fn take_at_once(process: u32, address: u64, to_read: bool) -> bool {
+pub fn take_at_once(process: u32, address: u64, how: Take) -> bool {
     THREAD.with(|thread| {
         let Some(ring) = thread.ring_in(process) else { return false };
-        ring.hold(address, to_read);
-        ring.count_turn(address);
-        if !to_read {
-            holders::taken(address, || thread.clock.now());
+        let to_read = if how.to_read { HELD_TO_READ } else { 0 };
+        if !how.is_contended {
+            ring.hold(address | to_read);
+            return true;
+        }
+        ring.hold(address | to_read | HELD_COUNTED);
+        let now = thread.clock.now();
+        ring.count_turn(address, now);
+        if !how.to_read {
+            holders::taken(address, now);
         }
         true
     })
@@ -201,7 +216,9 @@ pub fn take_at_once(process: u32, address: u64, to_read: bool) -> bool {
 pub fn hold(process: u32, address: u64) {
     if let Some(ring) = made_ring(process) {
         ring.hold_once(address);
-        THREAD.with(|thread| holders::taken(address, || thread.clock.now()));
+        if holders::is_wanted(address) {
+            holders::taken(address, now());
+        }
     }
 }
 
@@ -230,7 +247,9 @@ pub fn note_release(process: u32, address: u64, hands_over: bool) {
             let since = holders::kept_since(address).map(|since| since.min(now));
             let mut by = By { thread: writer.thread(), ..By::default() };
             if let Some(since) = since {
-                writer.ring().count_turns_at(address, now);
+                if !writer.ring().is_counted(address) {
+                    writer.ring().count_turn(address, now);
+                }
                 by.shares = thread.spent(since, now).map_or_else(Shares::default, Shares::of);
                 by.shares.call = writer.ring().call_since(since);
             }
@@ -267,7 +286,7 @@ pub fn note_release(process: u32, address: u64, hands_over: bool) {
 pub fn note_release_at_once(process: u32, address: u64, hands_over: bool) -> bool {
     THREAD.with(|thread| {
         let ring = thread.ring_in(process);
-        ring.is_some_and(|ring| thread.note_short(ring, address, hands_over))
+        ring.is_some_and(|ring| thread.note_short(ring, address, hands_over).is_some())
     })
 }
 
@@ -278,27 +297,31 @@ pub fn note_release_at_once(process: u32, address: u64, hands_over: bool) -> boo
 pub fn release_at_once(process: u32, address: u64, hands_over: Option<bool>) -> bool {
     THREAD.with(|thread| {
         let Some(ring) = thread.ring_in(process) else { return false };
-        let is_noted = |hands_over| thread.note_short(ring, address, hands_over);
-        let is_done = ring.has_taken_last(address) && hands_over.is_none_or(is_noted);
-        if is_done {
-            ring.release_last();
+        let Some(is_counted) = ring.has_taken_last(address) else { return false };
+        if let Some(hands_over) = hands_over {
+            let Some(now) = thread.note_short(ring, address, hands_over) else { return false };
+            if !is_counted {
+                ring.count_turn(address, now);
+            }
         }
-        is_done
+        ring.release_last();
+        true
     })
 }
 
 impl Thread {
-    /// See [`note_release_at_once`].
+    /// See [`note_release_at_once`]. Returns the time.
     #[inline]
-    fn note_short(&self, ring: &Ring, address: u64, hands_over: bool) -> bool {
+    fn note_short(&self, ring: &Ring, address: u64, hands_over: bool) -> Option<u64> {
         let now = self.clock.now();
         let since = holders::kept_since(address).unwrap_or(now);
         let is_long = now.saturating_sub(since) >= threshold();
         if is_long || LOOKS.allows(now) {
-            return false;
+            return None;
         }
         // Relaxed: only this thread writes it.
-        holders::note_last(address, now, ring.thread.load(Ordering::Relaxed), hands_over)
+        let thread = ring.thread.load(Ordering::Relaxed);
+        holders::note_last(address, now, thread, hands_over).then_some(now)
     }
 
     /// Writes a wait that ended at `end`, if it is long enough and drawn.
@@ -315,7 +338,6 @@ impl Thread {
             writer.ring().note_priority();
         }
         if object.is_lock() {
-            writer.ring().count_turns_at(address, end);
             by = kept.longest;
             self.chain.note(Waited { address, began: began.at, ended: end, by });
             if !self.switches.are_shown() {
@@ -398,6 +420,12 @@ impl Thread {
     fn belongs_to(&self, process: u32, recording: *const Recording) -> bool {
         self.process.get() == process && ptr::eq(self.recording.get(), recording)
     }
+}
+
+/// The calling thread's clock.
+#[inline]
+fn now() -> u64 {
+    THREAD.with(|thread| thread.clock.now())
 }
 
 /// The number of threads that record, about: a ring is used again when its thread has ended.

@@ -10,7 +10,7 @@ use waitword_record::format::{
     Wait, cells_of_stack, stack_frames, stack_head,
 };
 use waitword_record::{
-    What, begin, end, end_at_condvar, finish, note_release, release, start, take,
+    Take, What, begin, end, end_at_condvar, finish, note_release, release, start, take,
 };
 
 const PROCESS: u32 = 7;
@@ -97,6 +97,9 @@ fn read(directory: &Path) -> Found {
     found
 }
 
+const ALONE: Take = Take { to_read: false, is_contended: false };
+const CONTENDED: Take = Take { is_contended: true, ..ALONE };
+
 #[inline(never)]
 fn a_wait_of(time: Duration, address: u64) {
     let began = begin(PROCESS, Object::Mutex, address, false).unwrap();
@@ -124,7 +127,7 @@ fn a_lock_that_is_free_for_a_while(address: u64) -> Duration {
         });
         has_begun.wait();
         for time in [FREE, Duration::ZERO] {
-            take(PROCESS, address, false);
+            take(PROCESS, address, CONTENDED);
             note_release(PROCESS, address, false);
             release(PROCESS, address);
             std::thread::sleep(time);
@@ -245,8 +248,8 @@ fn what_a_thread_waits_for_and_holds_is_in_its_ring(directory: &Path) {
         let locks = (0..held).map(|n| number(&ring, offset_of!(Ring, held) + 8 * n));
         (number(&ring, offset_of!(Ring, waiting)), locks.collect::<Vec<u64>>())
     };
-    take(PROCESS, 0x100, false);
-    take(PROCESS, 0x200, true);
+    take(PROCESS, 0x100, ALONE);
+    take(PROCESS, 0x200, Take { to_read: true, ..ALONE });
     let began = begin(PROCESS, Object::Write, 0x300, true).unwrap();
     deadline.set(1);
     assert_eq!(present(), (0x300, vec![0x100, 0x200 | HELD_TO_READ]));

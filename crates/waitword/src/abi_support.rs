@@ -102,6 +102,10 @@ hooks! {
         /// this, as at any of `lock_plain_at_once`.
         fn barge_plain(&self) -> bool;
 
+        /// The first looks of a wait for a private mutex that keeps no owner. Returns whether the
+        /// caller has it. The caller may be unwound or may leave, as for `barge_plain`.
+        fn look_plain(&self) -> bool;
+
         /// Acquires the mutex if it keeps an owner, is private, and is either free or held by the
         /// caller and may be locked again. Returns false if it did nothing; the full call finds out
         /// why.

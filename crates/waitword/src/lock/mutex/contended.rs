@@ -80,6 +80,19 @@ impl RawPosixMutex {
         self.barge(self.state())
     }
 
+    /// Does what a wait for a mutex that keeps no owner begins with, and most often ends with: looks
+    /// at it a few times. Returns whether the caller has it. As for [`Self::barge_plain`], it may be
+    /// unwound or abandoned meanwhile.
+    pub(crate) fn look_plain(&self) -> bool {
+        let is_taken = self.is_plain(self.state())
+            && self.waits_as() != PosixFlavour::WaitWake
+            && private::looks(self);
+        if is_taken {
+            stats::count(Event::Contended);
+        }
+        is_taken
+    }
+
     /// Takes the lock if it is free although threads wait, which is the usual case. Returns whether
     /// it did.
     #[inline(always)]

@@ -205,7 +205,7 @@ pub(in crate::lock) fn lock(
 /// The first looks, which end most waits: looks at the word at growing intervals, and takes the
 /// lock if it may. Returns whether it did. (Does not look at a monopolized lock: that would disturb
 /// the holder.)
-fn looks(mutex: &RawPosixMutex) -> bool {
+pub(super) fn looks(mutex: &RawPosixMutex) -> bool {
     if !spin::is_allowed() || is_monopolized(mutex) {
         return false;
     }

@@ -9,7 +9,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 use waitword_record::format::{Cell, Ended, Object};
-use waitword_record::{What, begin, end, finish, note_release, start, take};
+use waitword_record::{Take, What, begin, end, finish, note_release, start, take};
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +176,7 @@ fn waiter(clock: Duration) -> Duration {
 
 /// A release of a lock that a thread waits for.
 fn holder(clock: Duration) -> Duration {
-    take(PROCESS, LOCK, false);
+    take(PROCESS, LOCK, Take { to_read: false, is_contended: true });
     let wait = begin(PROCESS, Object::Mutex, LOCK, false);
     let began = Instant::now();
     waitword_record::release(PROCESS, LOCK);
