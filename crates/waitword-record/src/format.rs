@@ -27,7 +27,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 /// The first eight bytes of a rings file.
 pub const MAGIC: [u8; 8] = *b"waitring";
 /// The format that this file describes.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 3;
 /// The size of the header and the alignment of all that follows.
 pub const PAGE: usize = 4096;
 /// The size of a ring with its head. With the two pages in which the kernel records a thread's
@@ -42,10 +42,6 @@ pub const MOST_HELD: usize = 40;
 /// The bit of an address in [`Ring::held`] that says: held together with other readers. Locks have
 /// even addresses.
 pub const HELD_TO_READ: u64 = 1;
-/// The bit of an address in [`Ring::held`] that says: this turn is not to be counted, or has been.
-pub const HELD_COUNTED: u64 = 1 << 63;
-/// The address of a lock in [`Ring::held`].
-pub const HELD_ADDRESS: u64 = !(HELD_TO_READ | HELD_COUNTED);
 /// The number of locks of which a thread counts its turns.
 pub const MOST_COUNTED: usize = 4;
 /// After a wait of this length a thread reads its priority again, in nanoseconds: a thousand times
@@ -130,7 +126,7 @@ pub struct Ring {
     pub held_count: AtomicU32,
     /// 1: the wait has a deadline, so it ends by itself.
     pub has_deadline: AtomicU32,
-    /// Their addresses, the oldest first. See [`HELD_TO_READ`] and [`HELD_COUNTED`].
+    /// Their addresses, the oldest first. See [`HELD_TO_READ`].
     pub held: [AtomicU64; MOST_HELD],
     /// How often it has taken these locks.
     pub turns: [CountedTurns; MOST_COUNTED],
@@ -147,9 +143,12 @@ pub struct CountedTurns {
     pub address: AtomicU64,
     /// How often.
     pub count: AtomicU64,
-    /// Since when.
+    /// Since when, and [`IS_CONTENDED`].
     pub since: AtomicU64,
 }
+
+/// The bit of [`CountedTurns::since`] that says that another thread has wanted the lock.
+pub const IS_CONTENDED: u64 = 1;
 
 /// The priority of a thread: the smaller, the more urgent, as in the kernel. 0: unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -397,9 +396,10 @@ impl Turns {
         Self { tag: Tag::Turns as u64, address, count, since, _rest: [0; 4] }
     }
 
-    /// From what a ring has. `None`: the place is free.
+    /// From what a ring has. `None`: the place is free, or no other thread has wanted the lock.
     pub fn counted(address: u64, count: u64, since: u64) -> Option<Self> {
-        (address != 0).then(|| Self::new(address, count, since))
+        let is_shown = address != 0 && since & IS_CONTENDED != 0;
+        is_shown.then(|| Self::new(address, count, since & !IS_CONTENDED))
     }
 
     /// As a cell.
@@ -552,10 +552,11 @@ mod tests {
 
     #[test]
     fn turns_come_back() {
-        let turns = Turns::counted(0x40, 7, 100).unwrap();
+        let turns = Turns::counted(0x40, 7, 100 | IS_CONTENDED).unwrap();
         assert_eq!(turns, Turns::new(0x40, 7, 100));
         assert_eq!(Turns::of_cell(turns.to_cell()), Some(turns));
         assert_eq!(Turns::of_cell(Cell([0; 8])), None);
+        assert_eq!(Turns::counted(0x40, 7, 100), None, "nobody wanted it");
         assert_eq!(Turns::counted(0, 7, 1), None);
     }
 

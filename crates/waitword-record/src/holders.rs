@@ -173,10 +173,10 @@ pub(crate) fn had(address: u64) {
 /// of the others. Notes the time, if other threads wait. (The caller may be left in the middle of
 /// this call.)
 #[inline]
-pub(crate) fn taken(address: u64, now: u64) {
+pub(crate) fn taken(address: u64, now: impl FnOnce() -> u64) {
     let place = place(address);
     if place.is_wanted(address) {
-        place.taken_at.store(now, Ordering::Relaxed);
+        place.taken_at.store(now(), Ordering::Relaxed);
     }
 }
 
@@ -388,9 +388,9 @@ mod tests {
         had(0xb000);
         assert_eq!(kept_since(0xb000), Some(200));
         // No thread had it for a while.
-        taken(0xb000, 290);
+        taken(0xb000, || 290);
         assert_eq!(kept_since(0xb000), Some(290));
-        taken(0xb000 + 8, 300);
+        taken(0xb000 + 8, || 300);
         had(0xb000);
         // Nothing was wanted for a while.
         wanted(0xb000, 500);

@@ -3,7 +3,7 @@
 //! Only the thread itself writes these fields of its ring. A reader finds each of them at some
 //! moment, and looks twice before it believes what they say together.
 
-use crate::format::{HELD_ADDRESS, HELD_COUNTED, MOST_HELD, Object, Ring};
+use crate::format::{HELD_TO_READ, MOST_HELD, Object, Ring};
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
 impl Ring {
@@ -22,26 +22,25 @@ impl Ring {
         self.waiting.store(0, Relaxed);
     }
 
-    /// The thread has taken the lock with this address. `held` has the address and flags.
-    #[inline]
-    pub(crate) fn hold(&self, held: u64) {
+    /// The thread has taken this lock.
+    pub(crate) fn hold(&self, address: u64, to_read: bool) {
         // Relaxed: only this thread writes the count.
         let count = self.held_count.load(Relaxed);
         if let Some(place) = self.held.get(count as usize) {
-            place.store(held, Relaxed);
+            place.store(address | if to_read { HELD_TO_READ } else { 0 }, Relaxed);
         }
         // Release: a reader that finds the count finds the addresses.
         self.held_count.store(count.wrapping_add(1), Release);
     }
 
-    /// The thread has taken this lock, which it does not hold otherwise. Its turns are not counted.
-    /// Nothing happens if it is known already, or if there is no room.
+    /// The thread has taken this lock, which it does not hold otherwise. Nothing happens if it is
+    /// known already, or if there is no room.
     pub(crate) fn hold_once(&self, address: u64) {
         // Relaxed: only this thread writes these fields.
         let count = self.held_count.load(Relaxed) as usize;
         let mut known = self.held.iter().take(count);
-        if count < MOST_HELD && !known.any(|held| held.load(Relaxed) & HELD_ADDRESS == address) {
-            self.hold(address | HELD_COUNTED);
+        if count < MOST_HELD && !known.any(|held| held.load(Relaxed) & !HELD_TO_READ == address) {
+            self.hold(address, false);
         }
     }
 
@@ -53,7 +52,7 @@ impl Ring {
         let count = self.held_count.load(Relaxed) as usize;
         let known = count.min(MOST_HELD);
         let find = |address: u64| {
-            let is_it = |&n: &usize| self.held[n].load(Relaxed) & HELD_ADDRESS == address;
+            let is_it = |&n: &usize| self.held[n].load(Relaxed) & !HELD_TO_READ == address;
             (0..known).rev().find(is_it)
         };
         // One that there was no room for may have got a place since, as 0.
@@ -73,23 +72,13 @@ impl Ring {
         true
     }
 
-    /// If this lock was taken last, of those that are held, and all of them are known: whether this
-    /// turn has been counted.
+    /// Whether this lock was taken last, of those that are held, and all of them are known.
     #[inline]
-    pub(crate) fn has_taken_last(&self, address: u64) -> Option<bool> {
+    pub(crate) fn has_taken_last(&self, address: u64) -> bool {
         // Relaxed: only this thread writes these fields.
         let count = self.held_count.load(Relaxed) as usize;
-        let last = self.held.get(count.wrapping_sub(1))?.load(Relaxed);
-        (last & HELD_ADDRESS == address).then_some(last & HELD_COUNTED != 0)
-    }
-
-    /// Whether the thread's turn at this lock has been counted, or is not to be.
-    pub(crate) fn is_counted(&self, address: u64) -> bool {
-        // Relaxed: as above.
-        let count = self.held_count.load(Relaxed) as usize;
-        let mut held = self.held.iter().take(count).rev().map(|held| held.load(Relaxed));
-        let found = held.find(|held| held & HELD_ADDRESS == address);
-        found.is_none_or(|held| held & HELD_COUNTED != 0)
+        let last = self.held.get(count.wrapping_sub(1));
+        last.is_some_and(|held| held.load(Relaxed) & !HELD_TO_READ == address)
     }
 
     /// The thread is about to release the lock that it has taken last. All are known.
@@ -119,7 +108,6 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::HELD_TO_READ;
     use core::sync::atomic::AtomicU64;
 
     fn ring() -> Box<Ring> {
@@ -136,10 +124,10 @@ mod tests {
     #[test]
     fn locks_are_held_until_they_are_released_in_any_order() {
         let ring = ring();
-        ring.hold(0x10);
-        ring.hold(0x20 | HELD_TO_READ);
-        ring.hold(0x30);
-        ring.hold(0x10);
+        ring.hold(0x10, false);
+        ring.hold(0x20, true);
+        ring.hold(0x30, false);
+        ring.hold(0x10, false);
         assert_eq!(held(&ring), (4, vec![0x10, 0x21, 0x30, 0x10]));
         assert!(ring.release(0x20));
         assert_eq!(held(&ring), (3, vec![0x10, 0x30, 0x10]));
@@ -154,13 +142,12 @@ mod tests {
         assert_eq!(held(&ring), (0, vec![]));
         ring.release(0x30);
         assert_eq!(held(&ring), (0, vec![]));
-        assert_eq!(ring.has_taken_last(0x30), None);
-        ring.hold(0x10);
-        ring.hold(0x20 | HELD_TO_READ | HELD_COUNTED);
-        assert_eq!((ring.has_taken_last(0x20), ring.has_taken_last(0x10)), (Some(true), None));
-        assert!(ring.is_counted(0x20) && !ring.is_counted(0x10) && ring.is_counted(0x90));
+        assert!(!ring.has_taken_last(0x30));
+        ring.hold(0x10, false);
+        ring.hold(0x20, true);
+        assert!(ring.has_taken_last(0x20) && !ring.has_taken_last(0x10));
         ring.release_last();
-        assert_eq!((ring.has_taken_last(0x10), ring.has_taken_last(0x20)), (Some(false), None));
+        assert!(ring.has_taken_last(0x10) && !ring.has_taken_last(0x20));
         assert_eq!(held(&ring), (1, vec![0x10]));
         ring.release_last();
         assert_eq!(held(&ring), (0, vec![]));
@@ -170,8 +157,8 @@ mod tests {
     fn more_locks_than_there_is_room_for_are_counted() {
         let ring = ring();
         let lock = |n: usize| 0x1000 + 16 * n as u64;
-        (0..MOST_HELD + 3).for_each(|n| ring.hold(lock(n)));
-        assert_eq!(ring.has_taken_last(lock(MOST_HELD + 2)), None, "it is not known");
+        (0..MOST_HELD + 3).for_each(|n| ring.hold(lock(n), false));
+        assert!(!ring.has_taken_last(lock(MOST_HELD + 2)), "it is not known");
         assert_eq!(ring.held_count.load(Relaxed) as usize, MOST_HELD + 3);
         // One that is known: its place is unknown from now on.
         ring.release(lock(1));

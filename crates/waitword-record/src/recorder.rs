@@ -24,8 +24,8 @@ use crate::control;
 use crate::duty::has_rested;
 use crate::files::time;
 use crate::format::{
-    CELLS, Causes, Ended, HELD_COUNTED, HELD_TO_READ, Header, Hold, MOST_FRAMES, Object,
-    PRIORITY_AGAIN, Ring, Tag, Wait, cells_of_stack, stack_cells,
+    CELLS, Causes, Ended, Header, Hold, MOST_FRAMES, Object, PRIORITY_AGAIN, Ring, Tag, Wait,
+    cells_of_stack, stack_cells,
 };
 use crate::holders::{self, By, Shares};
 use crate::recording::{self, Recording, is_on, threshold};
@@ -116,7 +116,7 @@ pub fn end(process: u32, began: Began, what: &What) {
     if what.object.is_lock() {
         holders::had(what.address);
         if what.ended == Ended::Got && what.object != Object::Read {
-            holders::taken(what.address, now);
+            holders::taken(what.address, || now);
         }
     }
     ended(process);
@@ -132,7 +132,7 @@ pub fn end(process: u32, began: Began, what: &What) {
 pub fn end_at_condvar(process: u32, began: Began, what: &What, mutex: u64) {
     let now = now();
     ended(process);
-    holders::taken(mutex, now);
+    holders::taken(mutex, || now);
     if !is_recorded(began, now) {
         return;
     }
@@ -191,16 +191,10 @@ pub fn take(process: u32, address: u64, how: Take) {
 pub fn take_at_once(process: u32, address: u64, how: Take) -> bool {
     THREAD.with(|thread| {
         let Some(ring) = thread.ring_in(process) else { return false };
-        let to_read = if how.to_read { HELD_TO_READ } else { 0 };
-        if !how.is_contended {
-            ring.hold(address | to_read);
-            return true;
-        }
-        ring.hold(address | to_read | HELD_COUNTED);
-        let now = thread.clock.now();
-        ring.count_turn(address, now);
-        if !how.to_read {
-            holders::taken(address, now);
+        ring.hold(address, how.to_read);
+        ring.count_turn(address);
+        if how.is_contended && !how.to_read {
+            holders::taken(address, || thread.clock.now());
         }
         true
     })
@@ -216,9 +210,7 @@ pub fn take_at_once(process: u32, address: u64, how: Take) -> bool {
 pub fn hold(process: u32, address: u64) {
     if let Some(ring) = made_ring(process) {
         ring.hold_once(address);
-        if holders::is_wanted(address) {
-            holders::taken(address, now());
-        }
+        holders::taken(address, now);
     }
 }
 
@@ -247,9 +239,7 @@ pub fn note_release(process: u32, address: u64, hands_over: bool) {
             let since = holders::kept_since(address).map(|since| since.min(now));
             let mut by = By { thread: writer.thread(), ..By::default() };
             if let Some(since) = since {
-                if !writer.ring().is_counted(address) {
-                    writer.ring().count_turn(address, now);
-                }
+                writer.ring().count_turns_at(address, now);
                 by.shares = thread.spent(since, now).map_or_else(Shares::default, Shares::of);
                 by.shares.call = writer.ring().call_since(since);
             }
@@ -286,7 +276,7 @@ pub fn note_release(process: u32, address: u64, hands_over: bool) {
 pub fn note_release_at_once(process: u32, address: u64, hands_over: bool) -> bool {
     THREAD.with(|thread| {
         let ring = thread.ring_in(process);
-        ring.is_some_and(|ring| thread.note_short(ring, address, hands_over).is_some())
+        ring.is_some_and(|ring| thread.note_short(ring, address, hands_over))
     })
 }
 
@@ -297,31 +287,27 @@ pub fn note_release_at_once(process: u32, address: u64, hands_over: bool) -> boo
 pub fn release_at_once(process: u32, address: u64, hands_over: Option<bool>) -> bool {
     THREAD.with(|thread| {
         let Some(ring) = thread.ring_in(process) else { return false };
-        let Some(is_counted) = ring.has_taken_last(address) else { return false };
-        if let Some(hands_over) = hands_over {
-            let Some(now) = thread.note_short(ring, address, hands_over) else { return false };
-            if !is_counted {
-                ring.count_turn(address, now);
-            }
+        let is_noted = |hands_over| thread.note_short(ring, address, hands_over);
+        let is_done = ring.has_taken_last(address) && hands_over.is_none_or(is_noted);
+        if is_done {
+            ring.release_last();
         }
-        ring.release_last();
-        true
+        is_done
     })
 }
 
 impl Thread {
-    /// See [`note_release_at_once`]. Returns the time.
+    /// See [`note_release_at_once`].
     #[inline]
-    fn note_short(&self, ring: &Ring, address: u64, hands_over: bool) -> Option<u64> {
+    fn note_short(&self, ring: &Ring, address: u64, hands_over: bool) -> bool {
         let now = self.clock.now();
         let since = holders::kept_since(address).unwrap_or(now);
         let is_long = now.saturating_sub(since) >= threshold();
         if is_long || LOOKS.allows(now) {
-            return None;
+            return false;
         }
         // Relaxed: only this thread writes it.
-        let thread = ring.thread.load(Ordering::Relaxed);
-        holders::note_last(address, now, thread, hands_over).then_some(now)
+        holders::note_last(address, now, ring.thread.load(Ordering::Relaxed), hands_over)
     }
 
     /// Writes a wait that ended at `end`, if it is long enough and drawn.
@@ -338,6 +324,7 @@ impl Thread {
             writer.ring().note_priority();
         }
         if object.is_lock() {
+            writer.ring().count_turns_at(address, end);
             by = kept.longest;
             self.chain.note(Waited { address, began: began.at, ended: end, by });
             if !self.switches.are_shown() {

@@ -7,8 +7,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use waitword_record::format::{
-    HELD_ADDRESS, HELD_TO_READ, Header, MAGIC, MOST_HELD, MOST_THREADS, Object, PAGE, RING_BYTES,
-    Ring, VERSION,
+    HELD_TO_READ, Header, MAGIC, MOST_HELD, MOST_THREADS, Object, PAGE, RING_BYTES, Ring, VERSION,
 };
 
 /// The recording of a process, which goes on.
@@ -175,7 +174,7 @@ fn of_head(ring: usize, head: &[u8; size_of::<Ring>()]) -> Option<Recorded> {
     let held = (0..(held_count as usize).min(MOST_HELD))
         .map(|n| number(head, offset_of!(Ring, held) + 8 * n))
         .filter(|address| *address != 0)
-        .map(|held| (held & HELD_ADDRESS, held & HELD_TO_READ != 0))
+        .map(|address| (address & !HELD_TO_READ, address & HELD_TO_READ != 0))
         .collect();
     (thread != 0).then_some(Recorded { ring, thread, waiting, held, held_count })
 }

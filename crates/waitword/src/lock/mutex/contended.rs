@@ -80,9 +80,9 @@ impl RawPosixMutex {
         self.barge(self.state())
     }
 
-    /// Does what a wait for a mutex that keeps no owner begins with, and most often ends with: looks
-    /// at it a few times. Returns whether the caller has it. As for [`Self::barge_plain`], it may be
-    /// unwound or abandoned meanwhile.
+    /// Does what a wait for a mutex without an owner begins with, and most often ends with: looks
+    /// at it a few times. Returns whether the caller has it. As for [`Self::barge_plain`], the
+    /// caller may be unwound or abandoned meanwhile.
     pub(crate) fn look_plain(&self) -> bool {
         let is_taken = self.is_plain(self.state())
             && self.waits_as() != PosixFlavour::WaitWake
