@@ -167,6 +167,11 @@ fn decide() -> u8 {
     if settings.is_on {
         settings.apply();
     }
+    // Before the other switch: a process that finds the first one only may ask by that alone, and
+    // not every program uses raw futexes.
+    if mode != OFF {
+        waitword_record::control::register(&MODE, ASKED);
+    }
     #[cfg(target_arch = "x86_64")]
     {
         let futexes = if settings.futexes { mode } else { OFF };
@@ -176,9 +181,6 @@ fn decide() -> u8 {
         }
     }
     HAS_SUMMARY.store(settings.summary.is_some(), Relaxed);
-    if mode != OFF {
-        waitword_record::control::register(&MODE, ASKED);
-    }
     // Last: a thread that finds the mode decided need not look further. (Relaxed: the settings are
     // hints, which may take effect a moment later.)
     // Not over what another thread has decided, and another process has changed since.

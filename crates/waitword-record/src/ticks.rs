@@ -11,14 +11,27 @@
 
 use crate::files::{begin_of, time};
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
-/// Nanoseconds in 2^20 ticks; 0: unknown, or the counter is not used.
-static RATE: AtomicU64 = AtomicU64::new(0);
+/// Nanoseconds in 2^20 ticks, as all threads measure it together.
+static RATE: Rate = Rate::new();
+
+#[derive(Debug)]
+struct Rate {
+    /// The rate; 0: unknown, or the counter is not used.
+    known: AtomicU64,
+    /// A thread compares or writes the two fields below: without that, one could find the time of
+    /// one reading with the ticks of another, and the rate would be wrong for good.
+    is_busy: AtomicBool,
+    /// A reading of both: from it until a later one, the rate is measured. 0: none yet; [`UNUSED`].
+    first_ticks: AtomicU64,
+    first_at: AtomicU64,
+}
+
 const RATE_SHIFT: u32 = 20;
-/// A reading of both: from it until a later one, the rate is measured. 0: none yet; [`UNUSED`].
-static FIRST_TICKS: AtomicU64 = AtomicU64::new(0);
-static FIRST_AT: AtomicU64 = AtomicU64::new(0);
 const UNUSED: u64 = u64::MAX;
 /// The rate is measured over so many nanoseconds, at least: each reading is exact to some 30.
 const LONG_ENOUGH: u64 = 20_000_000;
@@ -45,7 +58,7 @@ impl Clock {
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         // Relaxed: a number. Until it is known, the clock is read.
-        let rate = RATE.load(Relaxed);
+        let rate = RATE.known.load(Relaxed);
         let passed = ticks().wrapping_sub(self.ticks.get());
         if rate != 0 && passed < GOOD {
             return self.at.get() + ((passed * rate) >> RATE_SHIFT);
@@ -61,41 +74,58 @@ impl Clock {
         if after.wrapping_sub(before) < INTERRUPTED {
             self.ticks.set(after);
             self.at.set(at);
-            measure(after, at);
+            RATE.measure(after, at);
         }
         at
     }
 }
 
-/// Measures the rate once, if the counter can be used.
-fn measure(ticks: u64, at: u64) {
-    if RATE.load(Relaxed) != 0 {
-        return;
+impl Rate {
+    const fn new() -> Self {
+        Self {
+            known: AtomicU64::new(0),
+            is_busy: AtomicBool::new(false),
+            first_ticks: AtomicU64::new(0),
+            first_at: AtomicU64::new(0),
+        }
     }
-    let first_at = FIRST_AT.load(Relaxed);
-    let passed = at.saturating_sub(first_at);
-    match first_at {
-        UNUSED => {}
-        0 if !is_trusted() => FIRST_AT.store(UNUSED, Relaxed),
-        0 => begin(ticks, at),
-        _ if passed > TOO_LONG => begin(ticks, at),
-        _ if passed < LONG_ENOUGH => {}
-        _ => {
-            // Two threads may write both readings at once; then the rate is far off.
-            let ticks = ticks.wrapping_sub(FIRST_TICKS.load(Relaxed));
-            let rate = (passed << RATE_SHIFT) / ticks.max(1);
-            // 0.2 to 20 ticks in a nanosecond.
-            match (1 << RATE_SHIFT) / 20 < rate && rate < 5 << RATE_SHIFT {
-                true => RATE.store(rate, Relaxed),
-                false => FIRST_AT.store(0, Relaxed),
+
+    /// Measures the rate once, if the counter can be used, from readings of both. (A thread that is
+    /// left in the middle, or was in the parent of a fork, keeps others from it: then the clock is
+    /// read.)
+    fn measure(&self, ticks: u64, at: u64) {
+        // Acquire, and Release below: a thread finds what the last one wrote.
+        if self.known.load(Relaxed) == 0 && !self.is_busy.swap(true, Acquire) {
+            self.measure_alone(ticks, at);
+            self.is_busy.store(false, Release);
+        }
+    }
+
+    fn measure_alone(&self, ticks: u64, at: u64) {
+        let first_at = self.first_at.load(Relaxed);
+        let passed = at.saturating_sub(first_at);
+        match first_at {
+            UNUSED => {}
+            0 if !is_trusted() => self.first_at.store(UNUSED, Relaxed),
+            0 => self.begin(ticks, at),
+            _ if passed > TOO_LONG => self.begin(ticks, at),
+            _ if passed < LONG_ENOUGH => {}
+            _ => {
+                let ticks = ticks.wrapping_sub(self.first_ticks.load(Relaxed));
+                let rate = (passed << RATE_SHIFT) / ticks.max(1);
+                // 0.2 to 20 ticks in a nanosecond.
+                match (1 << RATE_SHIFT) / 20 < rate && rate < 5 << RATE_SHIFT {
+                    true => self.known.store(rate, Relaxed),
+                    false => self.first_at.store(0, Relaxed),
+                }
             }
         }
     }
-}
 
-fn begin(ticks: u64, at: u64) {
-    FIRST_TICKS.store(ticks, Relaxed);
-    FIRST_AT.store(at, Relaxed);
+    fn begin(&self, ticks: u64, at: u64) {
+        self.first_ticks.store(ticks, Relaxed);
+        self.first_at.store(at, Relaxed);
+    }
 }
 
 /// Whether the kernel's own clock reads the counter.
@@ -135,8 +165,24 @@ mod tests {
             let after = time(libc::CLOCK_MONOTONIC);
             worst = worst.max(before.saturating_sub(now)).max(now.saturating_sub(after));
         }
-        println!("rate {}, off by {worst} ns at most", RATE.load(Relaxed));
+        println!("rate {}, off by {worst} ns at most", RATE.known.load(Relaxed));
         assert!(worst < 2000, "{worst} ns");
-        assert!(FIRST_AT.load(Relaxed) == UNUSED || RATE.load(Relaxed) != 0);
+        assert!(RATE.first_at.load(Relaxed) == UNUSED || RATE.known.load(Relaxed) != 0);
+    }
+
+    #[test]
+    fn a_rate_is_measured_between_two_readings_of_which_none_is_torn() {
+        let rate = Rate::new();
+        rate.begin(1000, 5_000_000_000);
+        // Another thread is between two writes: its time is there, its ticks are not.
+        rate.is_busy.store(true, Relaxed);
+        rate.first_at.store(5_008_000_000, Relaxed);
+        rate.measure(1000 + 84_000_000, 5_028_000_000);
+        assert_eq!(rate.known.load(Relaxed), 0);
+        rate.first_ticks.store(1000 + 24_000_000, Relaxed);
+        rate.is_busy.store(false, Relaxed);
+        rate.measure(1000 + 84_000_000, 5_028_000_000);
+        assert_eq!(rate.known.load(Relaxed), (1 << RATE_SHIFT) / 3);
+        assert!(!rate.is_busy.load(Relaxed));
     }
 }

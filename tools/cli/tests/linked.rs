@@ -159,6 +159,11 @@ fn a_running_linked_program_is_recorded_from_outside() {
             }
             command.arg("1000000").stdout(Stdio::null());
             let running = Running(command.spawn().unwrap());
+            // Earlier, the drop-in may be found, and the library, which comes after it, may not.
+            let tasks = format!("/proc/{}/task", running.0.id());
+            while std::fs::read_dir(&tasks).unwrap().count() < 5 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             let request = Request {
                 threshold: 10_000,
                 patience: Duration::from_secs(60),
