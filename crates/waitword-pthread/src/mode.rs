@@ -23,10 +23,10 @@
 //!
 //! | `MODE` | [`is_on`] | [`is_fast`] |
 //! |--------|-----------|-------------|
-//! | UNDECIDED | decides | decides |
+//! | UNDECIDED | decides | no: the path that counts decides |
 //! | ON | yes | yes |
 //! | WATCHED: a summary, a recording | yes, out of line | no: locks take the path that counts |
-//! | ASKED | follows | follows |
+//! | ASKED | follows | no: the path that counts follows |
 //! | OFF | no | no |
 //!
 //! Another process of the same user may begin and end a recording at any time: it writes ASKED
@@ -167,20 +167,21 @@ fn decide() -> u8 {
     if settings.is_on {
         settings.apply();
     }
-    // Before the other switch: a process that finds the first one only may ask by that alone, and
-    // not every program uses raw futexes.
-    if mode != OFF {
-        waitword_record::control::register(&MODE, ASKED);
-    }
+    HAS_SUMMARY.store(settings.summary.is_some(), Relaxed);
     #[cfg(target_arch = "x86_64")]
     {
         let futexes = if settings.futexes { mode } else { OFF };
         _ = FUTEXES.compare_exchange(UNDECIDED, futexes, Relaxed, Relaxed);
-        if futexes != OFF {
-            waitword_record::control::register(&FUTEXES, ASKED);
-        }
     }
-    HAS_SUMMARY.store(settings.summary.is_some(), Relaxed);
+    // What following looks at is set. First the switch that every lock reads: a process that finds
+    // only one asks by that alone, and not every program uses raw futexes.
+    if mode != OFF {
+        waitword_record::control::register(&MODE, ASKED);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if FUTEXES.load(Relaxed) != OFF {
+        waitword_record::control::register(&FUTEXES, ASKED);
+    }
     // Last: a thread that finds the mode decided need not look further. (Relaxed: the settings are
     // hints, which may take effect a moment later.)
     // Not over what another thread has decided, and another process has changed since.
