@@ -1,23 +1,27 @@
 #!/usr/bin/env bash
-# Builds and installs waitword for C and C++: libwaitword.so, libwaitword.a, waitword.h,
-# waitword.hpp, waitword.pc.
+# Builds and installs waitword for C and C++: the libraries, the headers, and what pkg-config needs
+# to find them.
 set -euo pipefail
+shopt -s extglob nullglob
 
 usage() {
     cat <<'USAGE'
-Usage: ./install.sh [--prefix DIR] [--destdir DIR] [--uninstall]
+Usage: ./install.sh [--prefix DIR] [--libdir DIR] [--destdir DIR] [--uninstall]
 
 Builds the C libraries (cargo, release profile) and installs
-    DIR/lib/libwaitword.so.VERSION, with the links libwaitword.so.MAJOR and libwaitword.so
-    DIR/lib/libwaitword.a
-    DIR/lib/pkgconfig/waitword.pc
-    DIR/include/waitword.h
-    DIR/include/waitword.hpp, and its parts in DIR/include/waitword/
+    LIBDIR/libwaitword.so.VERSION, with the links libwaitword.so.MAJOR and libwaitword.so
+    LIBDIR/libwaitword.a
+    LIBDIR/pkgconfig/waitword.pc
+    PREFIX/include/waitword.h
+    PREFIX/include/waitword.hpp, and its parts in PREFIX/include/waitword/
 
-  --prefix DIR    the installation prefix, an absolute path (default /usr/local)
-  --destdir DIR   install below DIR instead of /, to build a package
-  --uninstall     remove the files that an installation with the same --prefix and --destdir created
+  --prefix DIR    the installation prefix, an absolute path (default: $PREFIX, or /usr/local)
+  --libdir DIR    the directory of the libraries, an absolute path (default: PREFIX/lib)
+  --destdir DIR   install below DIR instead of /, to build a package (default: $DESTDIR)
+  --uninstall     remove what an installation with the same options created
   --help          print this
+
+$CARGO (default: cargo) builds the libraries, $CC (default: cc) links the shared one.
 USAGE
 }
 
@@ -26,17 +30,18 @@ fail() {
     exit 1
 }
 
-prefix=/usr/local
-destdir=
+prefix=${PREFIX:-/usr/local}
+destdir=${DESTDIR:-}
+libdir=
 action=install
 while (($#)); do
     case $1 in
-    --prefix | --destdir)
+    --prefix | --libdir | --destdir)
         (($# >= 2)) || fail "$1 needs a directory"
         printf -v "${1#--}" '%s' "$2"
         shift 2
         ;;
-    --prefix=* | --destdir=*)
+    --prefix=* | --libdir=* | --destdir=*)
         option=${1%%=*}
         printf -v "${option#--}" '%s' "${1#*=}"
         shift
@@ -57,32 +62,46 @@ while (($#)); do
 done
 
 [[ $prefix == /* ]] || fail "--prefix must be an absolute path, not '$prefix'"
+[[ -z $libdir || $libdir == /* ]] || fail "--libdir must be an absolute path, not '$libdir'"
 [[ -z $destdir || $destdir == /* ]] || destdir=$PWD/$destdir
 prefix=${prefix%/}
-lib=$destdir$prefix/lib
+libdir=${libdir:-$prefix/lib}
+libdir=${libdir%/}
+lib=$destdir$libdir
 include=$destdir$prefix/include
 
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+package=$root/crates/waitword-c
+version=$(sed -n '/^\[workspace\.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' "$root/Cargo.toml")
+[[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+ ]] || fail "there is no version in $root/Cargo.toml"
+major=${version%%.*}
+
 if [[ $action == uninstall ]]; then
-    shopt -s nullglob
     found=(
-        "$lib"/libwaitword.so "$lib"/libwaitword.so.* "$lib"/libwaitword.a
-        "$lib"/pkgconfig/waitword.pc "$include"/waitword.h "$include"/waitword.hpp
-        "$include"/waitword/*.hpp
+        # Also the library of a version that this one has replaced.
+        "$lib"/libwaitword.so "$lib"/libwaitword.so.+([0-9])*(.+([0-9])) "$lib/libwaitword.a"
+        "$lib/pkgconfig/waitword.pc" "$include/waitword.h" "$include/waitword.hpp"
     )
+    for part in "$package"/include/waitword/*.hpp; do
+        found+=("$include/waitword/${part##*/}")
+    done
     for file in "${found[@]}"; do
         [[ -e $file || -L $file ]] || continue
         rm -- "$file" || fail "cannot remove $file"
         printf 'removed %s\n' "$file"
     done
-    # Unless it contains other files.
-    [[ ! -d $include/waitword ]] || rmdir -- "$include/waitword" 2>/dev/null || true
+    # Unless they contain other files. The other directories may have been there before.
+    for directory in "$include/waitword"; do
+        [[ ! -d $directory ]] || rmdir -- "$directory" 2>/dev/null || true
+    done
     exit 0
 fi
 
-root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-package=$root/crates/waitword-c
 cargo=${CARGO:-cargo}
 command -v "$cargo" >/dev/null || fail "cargo not found: install Rust first (https://rustup.rs)"
+# With options, as in CC="gcc -m64".
+read -ra cc <<<"${CC:-cc}"
+command -v "${cc[0]}" >/dev/null || fail "${cc[0]} not found: install a C compiler, or set CC"
 
 # The deepest existing directory must be writable. Checked before the build, not after it.
 for directory in "$lib" "$include"; do
@@ -95,22 +114,45 @@ target=${CARGO_TARGET_DIR:-$root/target}
 "$cargo" build --release --locked --manifest-path "$package/Cargo.toml" --target-dir "$target" ||
     fail "the build failed"
 built=$target/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}release
-id=$("$cargo" pkgid --locked --manifest-path "$package/Cargo.toml")
-version=${id##*[#@]}
-major=${version%%.*}
 
-install -d -- "$lib/pkgconfig" "$include"
-install -m 0755 -- "$built/libwaitword.so" "$lib/libwaitword.so.$version"
+scratch=$(mktemp -d)
+trap 'rm -r -- "$scratch"' EXIT
+
+# The shared library, linked from the archive. Cargo's own has no symbol versions, because rustc
+# passes a version script without names to the linker. The linker takes from the archive what the
+# public functions need (-u), and --gc-sections drops the rest. Threads may be asleep inside the
+# library, so dlclose must not unload it (nodelete, as in crates/waitword-c/build.rs).
+link=(-shared -o "$scratch/libwaitword.so" -Wl,-soname,"libwaitword.so.$major"
+    -Wl,--version-script="$package/waitword.map" -Wl,--gc-sections -Wl,--build-id -Wl,--as-needed
+    -Wl,-z,defs -Wl,-z,text -Wl,-z,relro -Wl,-z,now -Wl,-z,nodelete)
+while read -r symbol; do
+    link+=("-Wl,-u,$symbol")
+done < <(sed -n 's/^ *\(ww_[a-z0-9_]*\);$/\1/p' "$package/waitword.map")
+"${cc[@]}" "${link[@]}" "$built/libwaitword.a" -lgcc_s -lutil -lrt -lpthread -lm -ldl ||
+    fail "linking the shared library failed"
+
+install -d -- "$lib/pkgconfig" "$include/waitword"
+install -m 0755 -- "$scratch/libwaitword.so" "$lib/libwaitword.so.$version"
 ln -sf -- "libwaitword.so.$version" "$lib/libwaitword.so.$major"
 ln -sf -- "libwaitword.so.$major" "$lib/libwaitword.so"
 install -m 0644 -- "$built/libwaitword.a" "$lib/libwaitword.a"
 install -m 0644 -- "$package/include/waitword.h" "$package/include/waitword.hpp" "$include"
-install -d -- "$include/waitword"
 install -m 0644 -- "$package"/include/waitword/*.hpp "$include/waitword"
-template=$(<"$package/waitword.pc.in")
-template=${template//@PREFIX@/"$prefix"}
-printf '%s\n' "${template//@VERSION@/"$version"}" >"$lib/pkgconfig/waitword.pc"
-chmod 0644 -- "$lib/pkgconfig/waitword.pc"
+
+# fill_in TEMPLATE FILE: installs a template with its @NAMES@ replaced.
+fill_in() {
+    local text from_prefix=$libdir
+    # Relative to the prefix if possible, so that the whole can be moved.
+    # shellcheck disable=SC2016
+    [[ $libdir != "$prefix"/* ]] || from_prefix='${prefix}'${libdir#"$prefix"}
+    text=$(<"$1")
+    text=${text//@PREFIX@/"$prefix"}
+    text=${text//@LIBDIR@/"$from_prefix"}
+    text=${text//@VERSION@/"$version"}
+    printf '%s\n' "$text" >"$2"
+    chmod 0644 -- "$2"
+}
+fill_in "$package/waitword.pc.in" "$lib/pkgconfig/waitword.pc"
 
 printf 'installed waitword %s in %s\n' "$version" "$destdir${prefix:-/}"
 [[ -z $destdir ]] || exit 0

@@ -1,4 +1,6 @@
-//! Linker arguments for the shared library: its soname, and that it stays loaded.
+//! Linker arguments for the shared library that cargo makes: its soname, and that it stays loaded.
+//! It has no symbol versions, because rustc passes a version script of its own. `install.sh` links
+//! the library that is installed, with the same arguments and `waitword.map`.
 
 use std::env;
 

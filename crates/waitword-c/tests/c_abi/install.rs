@@ -1,15 +1,13 @@
-//! `install.sh`: the files that it installs, the properties of the installed library, and
-//! uninstallation.
+//! `install.sh`: the files that it installs, where, and uninstallation.
 
 use crate::installed::{install_script, package, prefix};
 use crate::watchdog::{self, run_either_way};
 use crate::{pkg_config, scratch};
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
 
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-const MAJOR: &str = env!("CARGO_PKG_VERSION_MAJOR");
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub(crate) const MAJOR: &str = env!("CARGO_PKG_VERSION_MAJOR");
 
 /// All files and links below `folder`, as paths relative to it.
 fn files_below(folder: &Path) -> BTreeSet<String> {
@@ -29,7 +27,8 @@ fn files_below(folder: &Path) -> BTreeSet<String> {
     files
 }
 
-fn expected_files() -> BTreeSet<String> {
+/// What is installed below the prefix, with the libraries in its folder `libdir`.
+fn expected_files(libdir: &str) -> BTreeSet<String> {
     let parts = std::fs::read_dir(package().join("include/waitword"))
         .expect("the parts of the C++ header")
         .map(|part| part.expect("readable").file_name())
@@ -37,65 +36,26 @@ fn expected_files() -> BTreeSet<String> {
     let mut files = BTreeSet::from([
         "include/waitword.h".to_owned(),
         "include/waitword.hpp".to_owned(),
-        "lib/libwaitword.a".to_owned(),
-        "lib/libwaitword.so".to_owned(),
-        format!("lib/libwaitword.so.{MAJOR}"),
-        format!("lib/libwaitword.so.{VERSION}"),
-        "lib/pkgconfig/waitword.pc".to_owned(),
+        format!("{libdir}/libwaitword.a"),
+        format!("{libdir}/libwaitword.so"),
+        format!("{libdir}/libwaitword.so.{MAJOR}"),
+        format!("{libdir}/libwaitword.so.{VERSION}"),
+        format!("{libdir}/pkgconfig/waitword.pc"),
     ]);
     files.extend(parts);
     files
 }
 
-/// The output of a binutils tool for the shared library.
-fn ask(tool: &str, options: &[&str]) -> String {
-    let library = prefix().join("lib/libwaitword.so");
-    let mut command = Command::new(tool);
-    command.args(options).arg(library);
-    watchdog::run(&mut command, watchdog::PROGRAM)
-}
-
 #[test]
 fn everything_is_installed_and_nothing_else() {
-    assert_eq!(files_below(prefix()), expected_files());
+    assert_eq!(files_below(prefix()), expected_files("lib"));
     assert_eq!(pkg_config::ask(&["--modversion"]), [VERSION]);
 }
 
-#[test]
-fn the_library_has_a_soname_and_stays_loaded() {
-    let dynamic = ask("readelf", &["--dynamic", "--wide"]);
-    assert!(dynamic.contains(&format!("[libwaitword.so.{MAJOR}]")), "{dynamic}");
-    assert!(dynamic.contains("NODELETE"), "{dynamic}");
-}
-
-#[test]
-fn the_library_exports_what_the_header_declares() {
-    let exported: BTreeSet<String> = ask("nm", &["--dynamic", "--defined-only", "--format=posix"])
-        .lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .map(str::to_owned)
-        .collect();
-    let header = std::fs::read_to_string(package().join("include/waitword.h")).expect("a header");
-    let declared: BTreeSet<String> = header
-        .lines()
-        .filter(|line| line.starts_with(|first: char| first.is_ascii_lowercase()))
-        .filter_map(|line| line.split_once('('))
-        .filter_map(|(before, _)| before.rsplit([' ', '*']).next())
-        .map(str::to_owned)
-        .collect();
-    assert!(declared.contains("ww_futex_wait"), "{declared:?}");
-    assert_eq!(exported, declared);
-}
-
-/// Not even once: a symbol lookup waits for the lock that `dlopen` holds while it runs
-/// constructors.
-#[test]
-fn the_library_asks_the_dynamic_loader_for_nothing_while_it_runs() {
-    let imports = ask("nm", &["--dynamic", "--undefined-only", "--format=posix"]);
-    assert!(imports.contains("getauxval@GLIBC"), "{imports}");
-    for look_up in ["dlsym", "dlvsym", "dlopen"] {
-        assert!(!imports.contains(&format!("{look_up}@")), "{imports}");
-    }
+/// The lines of the installed `waitword.pc` that name directories.
+fn directories(pc: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(pc).expect("installed");
+    text.lines().filter(|line| line.contains("dir=")).map(str::to_owned).collect()
 }
 
 #[test]
@@ -103,8 +63,9 @@ fn into_a_package_and_out_again() {
     let destdir = scratch::folder().join("package root");
     let arguments = ["--prefix=/opt/ww", "--destdir"];
     watchdog::run(install_script().args(arguments).arg(&destdir), watchdog::BUILD);
-    assert_eq!(files_below(&destdir.join("opt/ww")), expected_files());
+    assert_eq!(files_below(&destdir.join("opt/ww")), expected_files("lib"));
     let pc = destdir.join("opt/ww/lib/pkgconfig/waitword.pc");
+    assert_eq!(directories(&pc), ["libdir=${prefix}/lib", "includedir=${prefix}/include"]);
     let pc = std::fs::read_to_string(pc).expect("installed");
     assert!(pc.starts_with("prefix=/opt/ww\n"), "{pc}");
 
@@ -115,11 +76,65 @@ fn into_a_package_and_out_again() {
     assert!(!destdir.join("opt/ww/include/waitword").exists());
 }
 
+/// As for a Debian package, and with the directories from the environment.
+#[test]
+fn the_libraries_go_where_libdir_says() {
+    let destdir = scratch::folder().join("multiarch");
+    let script = |arguments: &[&str]| {
+        let mut script = install_script();
+        script.env("DESTDIR", &destdir).env("PREFIX", "/usr").args(arguments);
+        script
+    };
+    let libdir = ["--libdir", "/usr/lib/x86_64-linux-gnu"];
+    watchdog::run(&mut script(&libdir), watchdog::BUILD);
+    assert_eq!(files_below(&destdir.join("usr")), expected_files("lib/x86_64-linux-gnu"));
+    let pc = destdir.join("usr/lib/x86_64-linux-gnu/pkgconfig/waitword.pc");
+    assert_eq!(
+        directories(&pc),
+        ["libdir=${prefix}/lib/x86_64-linux-gnu", "includedir=${prefix}/include"]
+    );
+
+    // An option has precedence over the environment. A directory outside the prefix stays as it is.
+    let elsewhere = ["--prefix=/opt", "--libdir=/lib64"];
+    watchdog::run(&mut script(&elsewhere), watchdog::BUILD);
+    assert_eq!(
+        directories(&destdir.join("lib64/pkgconfig/waitword.pc")),
+        ["libdir=/lib64", "includedir=${prefix}/include"]
+    );
+
+    for arguments in [libdir, elsewhere] {
+        watchdog::run(script(&arguments).arg("--uninstall"), watchdog::PROGRAM);
+    }
+    assert_eq!(files_below(&destdir), BTreeSet::new());
+}
+
+/// Its neighbours have similar names. The library of an earlier version goes too.
+#[test]
+fn uninstallation_removes_nothing_of_others() {
+    let destdir = scratch::folder().join("shared");
+    let mut install = install_script();
+    watchdog::run(install.arg("--prefix=/usr").arg("--destdir").arg(&destdir), watchdog::BUILD);
+    let others = [
+        "usr/lib/libwaitword.so.backup",
+        "usr/lib/libwaitword_pthread.so",
+        "usr/include/waitword/own.hpp",
+        "usr/lib/pkgconfig/waitword-more.pc",
+    ];
+    for file in others.into_iter().chain(["usr/lib/libwaitword.so.0.0.9"]) {
+        std::fs::write(destdir.join(file), "").expect("writable");
+    }
+    let mut uninstall = install_script();
+    uninstall.args(["--uninstall", "--prefix=/usr", "--destdir"]).arg(&destdir);
+    watchdog::run(&mut uninstall, watchdog::PROGRAM);
+    assert_eq!(files_below(&destdir), others.map(str::to_owned).into());
+}
+
 #[test]
 fn wrong_arguments_are_refused_before_anything_is_built() {
     for (arguments, complaint) in [
         (&["--prefix"][..], "--prefix needs a directory"),
         (&["--prefix", "here"], "--prefix must be an absolute path, not 'here'"),
+        (&["--libdir=lib"], "--libdir must be an absolute path, not 'lib'"),
         (&["--perfix=/tmp"], "unknown argument: --perfix=/tmp"),
         (&["--prefix=/proc/version/x"], "/proc/version is not a directory"),
     ] {

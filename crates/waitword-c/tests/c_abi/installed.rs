@@ -63,12 +63,19 @@ pub(crate) fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// `install.sh`, building in a target directory that all runs share.
+/// The target directory in which all runs of `install.sh` build.
+pub(crate) fn target_directory() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_abi_build")
+}
+
+/// `install.sh`, without the directories of whoever runs the tests.
 pub(crate) fn install_script() -> Command {
     let mut command = Command::new(package().join("../../install.sh"));
     command
-        .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("c_abi_build"))
+        .env("CARGO_TARGET_DIR", target_directory())
         .env_remove("CARGO_BUILD_TARGET")
+        .env_remove("PREFIX")
+        .env_remove("DESTDIR")
         // Set by cargo, for the libraries that the test itself is linked with.
         .env_remove("LD_LIBRARY_PATH");
     command

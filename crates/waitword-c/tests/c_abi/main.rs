@@ -3,6 +3,7 @@
 
 mod bad_arguments;
 mod constructors;
+mod exports;
 mod header_alone;
 mod install;
 mod installed;
