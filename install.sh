@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds and installs waitword for C and C++: the libraries, the headers, and what pkg-config needs
-# to find them.
+# Builds and installs waitword for C and C++: the libraries, the headers, what pkg-config and CMake
+# need to find them, and the manual pages.
 set -euo pipefail
-shopt -s extglob nullglob
+shopt -s nullglob
 
 usage() {
     cat <<'USAGE'
@@ -12,8 +12,10 @@ Builds the C libraries (cargo, release profile) and installs
     LIBDIR/libwaitword.so.VERSION, with the links libwaitword.so.MAJOR and libwaitword.so
     LIBDIR/libwaitword.a
     LIBDIR/pkgconfig/waitword.pc
+    LIBDIR/cmake/waitword/waitword-config.cmake, waitword-config-version.cmake
     PREFIX/include/waitword.h
     PREFIX/include/waitword.hpp, and its parts in PREFIX/include/waitword/
+    PREFIX/share/man/man3/ww_*.3, PREFIX/share/man/man7/waitword.7 (which needs python3)
 
   --prefix DIR    the installation prefix, an absolute path (default: $PREFIX, or /usr/local)
   --libdir DIR    the directory of the libraries, an absolute path (default: PREFIX/lib)
@@ -69,19 +71,31 @@ libdir=${libdir:-$prefix/lib}
 libdir=${libdir%/}
 lib=$destdir$libdir
 include=$destdir$prefix/include
+man=$destdir$prefix/share/man
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 package=$root/crates/waitword-c
 version=$(sed -n '/^\[workspace\.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' "$root/Cargo.toml")
 [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+ ]] || fail "there is no version in $root/Cargo.toml"
-major=${version%%.*}
+IFS=. read -r major minor _ <<<"$version"
+if command -v python3 >/dev/null; then
+    mapfile -t pages < <("$root/scripts/man-pages" --list)
+    ((${#pages[@]})) || fail "scripts/man-pages failed"
+else
+    pages=()
+fi
 
 if [[ $action == uninstall ]]; then
     found=(
-        # Also the library of a version that this one has replaced.
-        "$lib"/libwaitword.so "$lib"/libwaitword.so.+([0-9])*(.+([0-9])) "$lib/libwaitword.a"
-        "$lib/pkgconfig/waitword.pc" "$include/waitword.h" "$include/waitword.hpp"
+        "$lib/libwaitword.so" "$lib/libwaitword.a"
+        "$lib/pkgconfig/waitword.pc" "$lib/cmake/waitword/waitword-config.cmake"
+        "$lib/cmake/waitword/waitword-config-version.cmake"
+        "$include/waitword.h" "$include/waitword.hpp" "${pages[@]/#/"$man/"}"
     )
+    # Also the library of a version that this one has replaced.
+    for file in "$lib"/libwaitword.so.*; do
+        [[ ! $file =~ \.so(\.[0-9]+)+$ ]] || found+=("$file")
+    done
     for part in "$package"/include/waitword/*.hpp; do
         found+=("$include/waitword/${part##*/}")
     done
@@ -91,7 +105,7 @@ if [[ $action == uninstall ]]; then
         printf 'removed %s\n' "$file"
     done
     # Unless they contain other files. The other directories may have been there before.
-    for directory in "$include/waitword"; do
+    for directory in "$include/waitword" "$lib/cmake/waitword"; do
         [[ ! -d $directory ]] || rmdir -- "$directory" 2>/dev/null || true
     done
     exit 0
@@ -104,7 +118,7 @@ read -ra cc <<<"${CC:-cc}"
 command -v "${cc[0]}" >/dev/null || fail "${cc[0]} not found: install a C compiler, or set CC"
 
 # The deepest existing directory must be writable. Checked before the build, not after it.
-for directory in "$lib" "$include"; do
+for directory in "$lib" "$include" "$man"; do
     while [[ ! -e $directory ]]; do directory=$(dirname -- "$directory"); done
     [[ -d $directory ]] || fail "$directory is not a directory"
     [[ -w $directory ]] || fail "no permission to write to $directory: use --prefix, or run as root"
@@ -129,15 +143,16 @@ while read -r symbol; do
     link+=("-Wl,-u,$symbol")
 done < <(sed -n 's/^ *\(ww_[a-z0-9_]*\);$/\1/p' "$package/waitword.map")
 "${cc[@]}" "${link[@]}" "$built/libwaitword.a" -lgcc_s -lutil -lrt -lpthread -lm -ldl ||
-    fail "linking the shared library failed"
+    fail "linking the shared library failed${CARGO_BUILD_TARGET:+: set CC for $CARGO_BUILD_TARGET}"
 
-install -d -- "$lib/pkgconfig" "$include/waitword"
-install -m 0755 -- "$scratch/libwaitword.so" "$lib/libwaitword.so.$version"
+# What has not changed is not written again (-C), so that build systems see no new library.
+install -d -- "$lib/pkgconfig" "$lib/cmake/waitword" "$include/waitword"
+install -C -m 0755 -- "$scratch/libwaitword.so" "$lib/libwaitword.so.$version"
 ln -sf -- "libwaitword.so.$version" "$lib/libwaitword.so.$major"
 ln -sf -- "libwaitword.so.$major" "$lib/libwaitword.so"
-install -m 0644 -- "$built/libwaitword.a" "$lib/libwaitword.a"
-install -m 0644 -- "$package/include/waitword.h" "$package/include/waitword.hpp" "$include"
-install -m 0644 -- "$package"/include/waitword/*.hpp "$include/waitword"
+install -C -m 0644 -- "$built/libwaitword.a" "$lib/libwaitword.a"
+install -C -m 0644 -- "$package/include/waitword.h" "$package/include/waitword.hpp" "$include"
+install -C -m 0644 -- "$package"/include/waitword/*.hpp "$include/waitword"
 
 # fill_in TEMPLATE FILE: installs a template with its @NAMES@ replaced.
 fill_in() {
@@ -148,11 +163,28 @@ fill_in() {
     text=$(<"$1")
     text=${text//@PREFIX@/"$prefix"}
     text=${text//@LIBDIR@/"$from_prefix"}
+    text=${text//@TO_INCLUDE@/"$(realpath -ms --relative-to="$libdir/" "$prefix/include")"}
+    text=${text//@LIBRARY@/"libwaitword.so.$version"}
+    text=${text//@SONAME@/"libwaitword.so.$major"}
     text=${text//@VERSION@/"$version"}
-    printf '%s\n' "$text" >"$2"
-    chmod 0644 -- "$2"
+    text=${text//@MAJOR@/"$major"}
+    text=${text//@MINOR@/"$minor"}
+    printf '%s\n' "$text" >"$scratch/text"
+    install -C -m 0644 -- "$scratch/text" "$2"
 }
 fill_in "$package/waitword.pc.in" "$lib/pkgconfig/waitword.pc"
+for file in waitword-config.cmake waitword-config-version.cmake; do
+    fill_in "$package/cmake/$file.in" "$lib/cmake/waitword/$file"
+done
+
+if ((${#pages[@]})); then
+    "$root/scripts/man-pages" --out "$scratch/man"
+    install -d -- "$man/man3" "$man/man7"
+    install -C -m 0644 -- "$scratch"/man/man3/* "$man/man3"
+    install -C -m 0644 -- "$scratch"/man/man7/* "$man/man7"
+else
+    printf 'there is no python3, which generates the manual pages: none are installed\n'
+fi
 
 printf 'installed waitword %s in %s\n' "$version" "$destdir${prefix:-/}"
 [[ -z $destdir ]] || exit 0

@@ -624,12 +624,13 @@ extern "C" {
  * Sleeps while the word holds `val`, until a wake whose mask shares a bit with `mask`.
  *
  * The check of the value and the start of the sleep are one atomic step: a wake that comes after
- * the word was changed is never missed. Returns 0 once woken. A wake-up may be spurious: check the
- * word again.
+ * the word was changed is never missed.
  *
  * `mask` is usually one of `WW_MASK_U8` to `WW_MASK_U64`. `abs_timeout` is an absolute time, in
  * seconds and nanoseconds, on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). NULL waits without
  * a timeout, and `clock` is then ignored. The wait never times out early.
+ *
+ * Returns 0 once woken. A wake-up may be spurious: check the word again.
  *
  * Errors:
  * - `EAGAIN`: the word did not hold `val`.
@@ -660,11 +661,12 @@ long ww_futex_wait(void *uaddr,
 /**
  * Wakes up to `nr` of the threads that wait on the word with a mask that shares a bit with `mask`.
  *
- * Returns the number of threads woken. They are woken in order of arrival, real-time threads
- * first, by priority. `INT_MAX` wakes all, 0 wakes none (unlike FUTEX_WAKE, which wakes one), and
- * a negative number wakes one, as in the kernel. With `WW_PRIVATE` and no waiters, the call makes
- * no system call. The word itself is not read. The waiters of a shared 64-bit word are found by
- * every mask.
+ * They are woken in order of arrival, real-time threads first, by priority. `INT_MAX` wakes all, 0
+ * wakes none (unlike FUTEX_WAKE, which wakes one), and a negative number wakes one, as in the
+ * kernel. With `WW_PRIVATE` and no waiters, the call makes no system call. The word itself is not
+ * read. The waiters of a shared 64-bit word are found by every mask.
+ *
+ * Returns the number of threads woken.
  *
  * Errors:
  * - `EINVAL`: unknown flags; `mask` is 0 or wider than the word; `uaddr` is misaligned; with
@@ -690,9 +692,8 @@ long ww_futex_wake(void *uaddr,
  * `nr_requeue` more of them to the second word without waking them.
  *
  * `pair` is an array of two entries. The first entry's `val` is compared; the second's is ignored.
- * The words may differ in size. Returns the number of waiters woken plus the number moved. A moved
- * waiter keeps its mask and its timeout, and from then on it is woken through the second word.
- * Moving private waiters makes no system call.
+ * The words may differ in size. A moved waiter keeps its mask and its timeout, and from then on it
+ * is woken through the second word. Moving private waiters makes no system call.
  *
  * The comparison and the move are one atomic step for private words and for shared words of 32
  * bits. For a shared 64-bit word, the low half is compared in one step with the move, and the high
@@ -700,6 +701,8 @@ long ww_futex_wake(void *uaddr,
  * a word: they are woken instead. If anything other than a futex wakes the thread of a moved
  * waiter on a shared word, the waiter goes back to the first word and checks its value again. This
  * is the kernel's behaviour.
+ *
+ * Returns the number of waiters woken plus the number moved.
  *
  * Errors:
  * - `EAGAIN`: the first word did not hold its value.
@@ -724,7 +727,6 @@ long ww_futex_requeue(const struct ww_futex_waitv *pair,
  * Sleeps while each of `nr` words (at most `WW_WAITV_MAX`) holds its value, until one of them is
  * woken.
  *
- * Returns the index of a word that was woken. This is a hint: other words may have been woken too.
  * Words of different sizes, and private and shared words, may be mixed. `flags` must be 0; each
  * entry holds the flags of its word. `abs_timeout` and `clock` are those of `ww_futex_wait`.
  *
@@ -738,6 +740,8 @@ long ww_futex_requeue(const struct ww_futex_waitv *pair,
  * most, before it forwards the wake. If its process is killed during that time, the neighbour's
  * wake is lost. Several threads that wait in loops for words in the same 32 bits may be woken some
  * thousand times a second after one of them was woken, although nothing happens.
+ *
+ * Returns the index of a word that was woken. This is a hint: other words may have been woken too.
  *
  * Errors:
  * - `EAGAIN`: a word did not hold its value.
@@ -770,7 +774,9 @@ long ww_futex_waitv(const struct ww_futex_waitv *waiters,
  * `WW_OP_SET` and so on, plus `WW_OP_ARG_SHIFT` if `oparg` is a shift; `cmp` is `WW_OP_CMP_EQ` and
  * so on. Both words have the size and scope given in `flags`. `oparg` and `cmparg` are as wide as
  * the word, or are such a number sign-extended (-1 is all bits). A count of 0 wakes no thread, a
- * negative one wakes one. Returns the sum of both wakes.
+ * negative one wakes one.
+ *
+ * Returns the sum of both wakes.
  *
  * Errors:
  * - `ENOSYS`: unknown `op` or `cmp`. In both cases the word is unchanged (the kernel changes it
@@ -2197,9 +2203,10 @@ size_t ww_table_buckets(void);
 /**
  * Grows the waiter table to at least `buckets` buckets, so that no thread has to grow it later.
  *
- * Returns the resulting number of buckets. About one for each thread that waits at the same time
- * is right. The table grows towards that by itself and never shrinks. The environment variable
- * `WAITWORD_BUCKETS` sets the initial number.
+ * About one for each thread that waits at the same time is right. The table grows towards that by
+ * itself and never shrinks. The environment variable `WAITWORD_BUCKETS` sets the initial number.
+ *
+ * Returns the resulting number of buckets.
  *
  * Errors:
  * - `ENOMEM`: out of memory. The table is unchanged and still works.

@@ -35,12 +35,13 @@ const _: () = {
 /// Sleeps while the word holds `val`, until a wake whose mask shares a bit with `mask`.
 ///
 /// The check of the value and the start of the sleep are one atomic step: a wake that comes after
-/// the word was changed is never missed. Returns 0 once woken. A wake-up may be spurious: check the
-/// word again.
+/// the word was changed is never missed.
 ///
 /// `mask` is usually one of `WW_MASK_U8` to `WW_MASK_U64`. `abs_timeout` is an absolute time, in
 /// seconds and nanoseconds, on `clock` (`CLOCK_MONOTONIC` or `CLOCK_REALTIME`). NULL waits without
 /// a timeout, and `clock` is then ignored. The wait never times out early.
+///
+/// Returns 0 once woken. A wake-up may be spurious: check the word again.
 ///
 /// Errors:
 /// - `EAGAIN`: the word did not hold `val`.
@@ -75,11 +76,12 @@ pub unsafe extern "C" fn ww_futex_wait(
 
 /// Wakes up to `nr` of the threads that wait on the word with a mask that shares a bit with `mask`.
 ///
-/// Returns the number of threads woken. They are woken in order of arrival, real-time threads
-/// first, by priority. `INT_MAX` wakes all, 0 wakes none (unlike FUTEX_WAKE, which wakes one), and
-/// a negative number wakes one, as in the kernel. With `WW_PRIVATE` and no waiters, the call makes
-/// no system call. The word itself is not read. The waiters of a shared 64-bit word are found by
-/// every mask.
+/// They are woken in order of arrival, real-time threads first, by priority. `INT_MAX` wakes all, 0
+/// wakes none (unlike FUTEX_WAKE, which wakes one), and a negative number wakes one, as in the
+/// kernel. With `WW_PRIVATE` and no waiters, the call makes no system call. The word itself is not
+/// read. The waiters of a shared 64-bit word are found by every mask.
+///
+/// Returns the number of threads woken.
 ///
 /// Errors:
 /// - `EINVAL`: unknown flags; `mask` is 0 or wider than the word; `uaddr` is misaligned; with
@@ -110,9 +112,8 @@ pub unsafe extern "C" fn ww_futex_wake(
 /// `nr_requeue` more of them to the second word without waking them.
 ///
 /// `pair` is an array of two entries. The first entry's `val` is compared; the second's is ignored.
-/// The words may differ in size. Returns the number of waiters woken plus the number moved. A moved
-/// waiter keeps its mask and its timeout, and from then on it is woken through the second word.
-/// Moving private waiters makes no system call.
+/// The words may differ in size. A moved waiter keeps its mask and its timeout, and from then on it
+/// is woken through the second word. Moving private waiters makes no system call.
 ///
 /// The comparison and the move are one atomic step for private words and for shared words of 32
 /// bits. For a shared 64-bit word, the low half is compared in one step with the move, and the high
@@ -120,6 +121,8 @@ pub unsafe extern "C" fn ww_futex_wake(
 /// a word: they are woken instead. If anything other than a futex wakes the thread of a moved
 /// waiter on a shared word, the waiter goes back to the first word and checks its value again. This
 /// is the kernel's behaviour.
+///
+/// Returns the number of waiters woken plus the number moved.
 ///
 /// Errors:
 /// - `EAGAIN`: the first word did not hold its value.
@@ -149,7 +152,6 @@ pub unsafe extern "C" fn ww_futex_requeue(
 /// Sleeps while each of `nr` words (at most `WW_WAITV_MAX`) holds its value, until one of them is
 /// woken.
 ///
-/// Returns the index of a word that was woken. This is a hint: other words may have been woken too.
 /// Words of different sizes, and private and shared words, may be mixed. `flags` must be 0; each
 /// entry holds the flags of its word. `abs_timeout` and `clock` are those of `ww_futex_wait`.
 ///
@@ -163,6 +165,8 @@ pub unsafe extern "C" fn ww_futex_requeue(
 /// most, before it forwards the wake. If its process is killed during that time, the neighbour's
 /// wake is lost. Several threads that wait in loops for words in the same 32 bits may be woken some
 /// thousand times a second after one of them was woken, although nothing happens.
+///
+/// Returns the index of a word that was woken. This is a hint: other words may have been woken too.
 ///
 /// Errors:
 /// - `EAGAIN`: a word did not hold its value.
@@ -200,7 +204,9 @@ pub unsafe extern "C" fn ww_futex_waitv(
 /// `WW_OP_SET` and so on, plus `WW_OP_ARG_SHIFT` if `oparg` is a shift; `cmp` is `WW_OP_CMP_EQ` and
 /// so on. Both words have the size and scope given in `flags`. `oparg` and `cmparg` are as wide as
 /// the word, or are such a number sign-extended (-1 is all bits). A count of 0 wakes no thread, a
-/// negative one wakes one. Returns the sum of both wakes.
+/// negative one wakes one.
+///
+/// Returns the sum of both wakes.
 ///
 /// Errors:
 /// - `ENOSYS`: unknown `op` or `cmp`. In both cases the word is unchanged (the kernel changes it

@@ -17,9 +17,10 @@ pub extern "C" fn ww_table_buckets() -> usize {
 
 /// Grows the waiter table to at least `buckets` buckets, so that no thread has to grow it later.
 ///
-/// Returns the resulting number of buckets. About one for each thread that waits at the same time
-/// is right. The table grows towards that by itself and never shrinks. The environment variable
-/// `WAITWORD_BUCKETS` sets the initial number.
+/// About one for each thread that waits at the same time is right. The table grows towards that by
+/// itself and never shrinks. The environment variable `WAITWORD_BUCKETS` sets the initial number.
+///
+/// Returns the resulting number of buckets.
 ///
 /// Errors:
 /// - `ENOMEM`: out of memory. The table is unchanged and still works.

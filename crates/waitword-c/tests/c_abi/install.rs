@@ -1,10 +1,11 @@
 //! `install.sh`: the files that it installs, where, and uninstallation.
 
-use crate::installed::{install_script, package, prefix};
+use crate::installed::{install_script, is_installed, package, prefix};
 use crate::watchdog::{self, run_either_way};
 use crate::{pkg_config, scratch};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) const MAJOR: &str = env!("CARGO_PKG_VERSION_MAJOR");
@@ -41,8 +42,16 @@ fn expected_files(libdir: &str) -> BTreeSet<String> {
         format!("{libdir}/libwaitword.so.{MAJOR}"),
         format!("{libdir}/libwaitword.so.{VERSION}"),
         format!("{libdir}/pkgconfig/waitword.pc"),
+        format!("{libdir}/cmake/waitword/waitword-config.cmake"),
+        format!("{libdir}/cmake/waitword/waitword-config-version.cmake"),
     ]);
     files.extend(parts);
+    if is_installed("python3", "the manual pages") {
+        let mut list = Command::new(package().join("../../scripts/man-pages"));
+        let pages = watchdog::run(list.arg("--list"), watchdog::PROGRAM);
+        assert!(pages.contains("man3/ww_futex_wait.3\n"), "{pages}");
+        files.extend(pages.lines().map(|page| format!("share/man/{page}")));
+    }
     files
 }
 
@@ -119,6 +128,8 @@ fn uninstallation_removes_nothing_of_others() {
         "usr/lib/libwaitword_pthread.so",
         "usr/include/waitword/own.hpp",
         "usr/lib/pkgconfig/waitword-more.pc",
+        "usr/lib/cmake/waitword/own.cmake",
+        "usr/share/man/man3/ww_own.3",
     ];
     for file in others.into_iter().chain(["usr/lib/libwaitword.so.0.0.9"]) {
         std::fs::write(destdir.join(file), "").expect("writable");
