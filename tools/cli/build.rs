@@ -1,5 +1,9 @@
 //! Builds the pthread drop-in and embeds it in the command, so that `cargo run -- run PROGRAM`
 //! needs nothing else. (A cargo package cannot depend on the shared library of another package.)
+//! Also tells the command which commit it is built from.
+
+#[path = "build/commit.rs"]
+mod commit;
 
 use std::env;
 use std::fs;
@@ -18,7 +22,25 @@ const SOURCES: [&str; 6] = [
 ];
 
 fn main() {
-    println!("cargo::rerun-if-changed=build.rs");
+    for file in ["build.rs", "build"] {
+        println!("cargo::rerun-if-changed={file}");
+    }
+    version();
+    drop_in();
+}
+
+/// What `waitword --version` prints after the name.
+fn version() {
+    let root = PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("../..");
+    for file in commit::files(&root) {
+        println!("cargo::rerun-if-changed={}", file.display());
+    }
+    let commit = commit::commit(&root).map_or_else(String::new, |commit| format!(" ({commit})"));
+    println!("cargo::rustc-env=WAITWORD_VERSION={}{commit}", variable("CARGO_PKG_VERSION"));
+}
+
+/// Builds the drop-in.
+fn drop_in() {
     for source in SOURCES {
         println!("cargo::rerun-if-changed={source}");
     }

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 /// Futexes of 8 to 64 bits in user space, and locks built on them: run a program on them, measure
 /// them, stress them.
 #[derive(Debug, Parser)]
-#[command(name = "waitword", version)]
+#[command(name = "waitword", version = env!("WAITWORD_VERSION"))]
 struct Cli {
     #[command(subcommand)]
     command: Command,
