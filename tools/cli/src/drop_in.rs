@@ -17,6 +17,18 @@ use std::process::{Command, ExitCode};
 
 /// The arguments of `waitword run`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  waitword run -- ./server --port 8080
+      The server's locks, and those of its child processes, are waitword's.
+  waitword run --summary -- ./batch
+      Says at the end how many locks it took, and how many waits slept.
+  waitword run --check -- ./batch
+      Says whether the program can be served.
+
+Served are pthread mutexes, condition variables, rwlocks, semaphores and barriers, and the futex
+calls made through the C library. What several processes share stays with the C library and the
+kernel. The program's files are not changed; a library is preloaded.")]
 pub(crate) struct RunArgs {
     /// Leave raw futex calls (those made through the C library's `syscall`) to the kernel
     #[arg(long)]

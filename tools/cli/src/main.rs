@@ -3,11 +3,13 @@
 mod bench;
 mod cells;
 mod compare;
+mod completions;
 mod costs;
 mod deadlock;
 mod doctor;
 mod drop_in;
 mod explain;
+mod man_pages;
 mod memory_child;
 mod metrics;
 mod out_file;
@@ -58,6 +60,11 @@ enum Command {
     Doctor(doctor::Args),
     /// Stress futexes and locks under injected faults, and check that no wake-up is lost
     Torture(waitword_torture::Args),
+    /// Print the file by which a shell completes this command's words
+    Completions(completions::Args),
+    /// For packages: write the man pages
+    #[command(hide = true)]
+    ManPages(man_pages::Args),
     /// Internal: measure memory use in a fresh process
     #[command(name = waitword_bench::workload::memory::CHILD, hide = true)]
     MemoryChild(memory_child::Args),
@@ -86,6 +93,8 @@ fn main() -> ExitCode {
         Command::Torture(args) => waitword_torture::run(&args, &|| {
             drop_in::library::put_in_place().map_err(|error| format!("{error:#}"))
         }),
+        Command::Completions(args) => completions::run(&args),
+        Command::ManPages(args) => man_pages::run(&args),
         Command::MemoryChild(args) => memory_child::run(&args),
         Command::RecordingChild(args) => recording_child::run(&args),
         Command::AnyChild => any_child(),
