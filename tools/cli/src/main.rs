@@ -17,6 +17,7 @@ mod profile;
 mod record_session;
 mod recording_child;
 mod report;
+mod scratch;
 mod stop;
 mod top;
 

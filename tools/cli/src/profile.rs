@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 /// The exit status is the program's.
 fn profile(args: &Args) -> Result<ExitCode> {
     let launch = Launch::of(&args.command)?;
-    let temporary = tempfile::tempdir()?;
+    let temporary = crate::scratch::directory()?;
     let directory = match &args.output {
         Some(directory) => {
             make_output(directory)?;

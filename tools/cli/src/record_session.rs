@@ -4,12 +4,12 @@
 //! recordings grow, and what has to be kept until they are done with them.
 
 use crate::deadlock::shell;
-use crate::drop_in;
+use crate::{drop_in, scratch};
 use anyhow::{Context as _, Result, bail};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::ffi::OsString;
-use std::fs::{File, OpenOptions, Permissions};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -194,10 +194,7 @@ impl Session {
     /// As for [`Launch::of`], or a file cannot be made.
     pub(crate) fn start(program: &[OsString], threshold: u64, output: &Output) -> Result<Self> {
         let launch = Launch::of(program)?;
-        let directory = tempfile::Builder::new()
-            .prefix("waitword-")
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir()?;
+        let directory = scratch::directory()?;
         let mut command = launch.command(directory.path(), threshold)?;
         let output = match output {
             Output::Shared => None,

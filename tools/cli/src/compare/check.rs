@@ -1,6 +1,7 @@
 //! Whether a run did what the plain program does.
 
 use super::child::{Ended, Until, run};
+use crate::scratch;
 use anyhow::Result;
 use std::convert::Infallible;
 use std::io::{Seek as _, Write as _};
@@ -109,7 +110,7 @@ fn shown(line: &str, byte: usize) -> String {
 
 /// What is wrong according to this command.
 fn rejects(command: &str, stdout: &[u8], until: Until<'_>) -> Result<Option<String>> {
-    let mut stdin = tempfile::tempfile()?;
+    let mut stdin = scratch::file()?;
     stdin.write_all(stdout)?;
     stdin.rewind()?;
     let ended = run(Command::new("sh").args(["-c", command]).stdin(stdin), until)?;

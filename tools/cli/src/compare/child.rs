@@ -3,6 +3,7 @@
 //! The program is the leader of a process group. Whatever is left of that group when the program
 //! has ended, or when its time is over, is killed.
 
+use crate::scratch;
 use anyhow::{Context as _, Result};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
@@ -41,7 +42,7 @@ pub(super) struct Ended {
 /// It cannot be started, or there is no room for its output.
 pub(super) fn run(command: &mut Command, until: Until<'_>) -> Result<Ended> {
     // Files, because a pipe can fill up.
-    let [mut stdout, mut stderr] = [tempfile::tempfile()?, tempfile::tempfile()?];
+    let [mut stdout, mut stderr] = [scratch::file()?, scratch::file()?];
     command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).process_group(0);
     // SAFETY: the closure makes one system call between fork and exec.
     unsafe {

@@ -7,14 +7,6 @@ pub(super) type Entry = (&'static str, &'static str);
 const ERROR: Entry = ("2", "The arguments are wrong, or an error was reported.");
 const DONE: Entry = ("0", "Success.");
 const STOPPED: Entry = ("130", "It was stopped by Ctrl-C.");
-/// Of the subcommands that run a program and end with it.
-const AS_THE_PROGRAM: [Entry; 4] = [
-    ("0-255", "The program's own; 128 and the number of the signal that ended it."),
-    ("2", "The arguments are wrong, or an error was reported."),
-    ("126", "The program cannot be run with the drop-in; the reason was reported."),
-    ("127", "The program was not found."),
-];
-
 /// The exit statuses of a command, by the name of its page.
 pub(super) fn exit_status(page: &str) -> &'static [Entry] {
     match page.strip_prefix("waitword-").unwrap_or_default() {
@@ -24,7 +16,11 @@ pub(super) fn exit_status(page: &str) -> &'static [Entry] {
             ("126", "The program cannot be run with the drop-in; the reason was reported."),
             ("127", "The program was not found."),
         ],
-        "profile" | "metrics" => &AS_THE_PROGRAM,
+        "profile" | "metrics" => &[
+            ("0-255", "The program's own; 128 and the number of the signal that ended it."),
+            ("2", "The arguments are wrong, or an error was reported: no such program, say."),
+            STOPPED,
+        ],
         // The command itself.
         "" => &[],
         "top" => &[DONE, ("1", "For a table: the program that it started failed."), ERROR, STOPPED],
