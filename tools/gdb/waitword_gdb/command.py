@@ -8,11 +8,14 @@ import gdb
 from . import description, holders, memory
 from .kernel import waits_of
 from .table import Table
-from .threads import Threads, kind_by_stack, selection
+from .threads import Threads, kind_by_stack
 from .words import plural
 
 # A mutex's waiter knows when it began to wait, in microseconds modulo 2^33 (some two hours).
 WRAPS = 1 << 33
+# The kernel's futexes.
+WORD = "32-bit word"
+INHERITING = "priority-inheriting word"
 
 
 class InfoWaitword(gdb.Command):
@@ -46,6 +49,11 @@ class Report:
         self.libraries = description.libraries()
         self.threads = Threads()
         self.now = now()
+        self.robust = {
+            address: thread
+            for thread in self.threads.all
+            for address in holders.robust_mutexes(thread)
+        }
         # What threads wait for, in the order in which it was found: how many threads, by kind,
         # address, and whether the drop-in serves it.
         self.objects = {}
@@ -103,6 +111,9 @@ class Report:
     def waiter(self, library, thread, waiter):
         kind, address = waiter.kind, waiter.address
         through = ""
+        if kind == "tokens":
+            # The table does not tell them apart; the function that waits does, if its name is known.
+            kind = thread and kind_by_stack(thread.functions()) or "semaphore or auto event"
         if kind == "rwlock":
             lock = holders.lock_of_slot(library, address)
             if lock is not None:
@@ -129,13 +140,16 @@ class Report:
             waits = [wait for wait in waits if not any(p.contain(wait.address) for p in parkers)]
             if not waits:
                 continue
-            with selection():
-                kind = kind_by_stack(thread.functions()) or "word"
+            kind = kind_by_stack(thread.functions())
             for wait in waits:
                 yield "  " + self.kernel_wait(thread, wait, kind)
 
     def kernel_wait(self, thread, wait, kind):
         address = wait.address
+        if address in self.robust:
+            kind = "robust mutex"
+        elif kind in (None, "word"):
+            kind = INHERITING if wait.is_pi else WORD
         if kind == "end of a thread":
             with contextlib.suppress(memory.Unreadable):
                 ending = self.threads.by_lwp(memory.unsigned(address, 4))
@@ -160,13 +174,10 @@ class Report:
         return f"{name}: {state}; {waiting}" if state else f"{name}: {waiting}"
 
     def held(self):
-        seen = set()
-        for thread in self.threads.all:
-            for address in holders.robust_mutexes(thread):
-                seen.add(address)
-                yield f"  {thread} holds robust mutex {memory.named(address)}"
+        for address, thread in self.robust.items():
+            yield f"  {thread} holds robust mutex {memory.named(address)}"
         for kind, address, is_drop_in in self.objects:
-            if address in seen:
+            if address in self.robust:
                 continue
             with contextlib.suppress(memory.Unreadable):
                 _, holder = holders.state(kind, address, is_drop_in)

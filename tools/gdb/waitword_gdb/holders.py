@@ -23,13 +23,12 @@ def state(kind, address, is_drop_in=False):
     if kind.endswith("-bit word"):
         size = int(kind.split("-")[0]) // 8
         return f"holds {memory.unsigned(address, size)}", None
-    if kind == "word":
-        return f"holds {memory.unsigned(address, 4)}", None
     if kind == "mutex":
         word, data = memory.unsigned(address, 4), memory.unsigned(address + 4, 4)
         return words.mutex(word, data), words.mutex_owner(word, data)
-    if kind == "robust mutex":
-        return robust(address)
+    if kind in ("robust mutex", "priority-inheriting word"):
+        word = memory.unsigned(address, 4)
+        return words.held_word(word), word & words.TID or None
     if kind == "rwlock":
         word = memory.unsigned(address, 8)
         writer = words.rwlock_owner(word)
@@ -45,17 +44,13 @@ def state(kind, address, is_drop_in=False):
         return words.barrier(state_, count), None
     if kind in ("latch", "once"):
         return getattr(words, kind)(memory.unsigned(address, 4)), None
-    if kind in ("semaphore", "event"):
-        return getattr(words, kind)(memory.unsigned(address, 8)), None
+    if kind == "event":
+        return words.event(memory.unsigned(address, 8)), None
+    if kind.startswith("semaphore"):
+        return words.semaphore(memory.unsigned(address, 8)), None
     if kind == "event that resets itself":
         return words.auto_event(memory.unsigned(address, 8)), None
     return None, None
-
-
-def robust(address):
-    """A robust mutex of ours or of glibc's: the word is first in both."""
-    word = memory.unsigned(address, 4)
-    return words.held_word(word), word & words.TID or None
 
 
 def robust_mutexes(thread):

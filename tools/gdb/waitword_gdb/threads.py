@@ -52,15 +52,17 @@ class Thread:
         return f"Thread {self.number} (LWP {self.lwp}){name}"
 
     def functions(self):
-        """The names of the functions that it is in, from the innermost."""
-        self.thread.switch()
-        frame, names = gdb.newest_frame(), []
-        with contextlib.suppress(gdb.error, gdb.MemoryError):
-            while frame is not None and len(names) < FRAMES:
-                if frame.name():
-                    names.append(frame.name())
+        """The functions that it is in, from the innermost: their names and source files, of which
+        either may be empty."""
+        found = []
+        with selection(), contextlib.suppress(gdb.error, gdb.MemoryError):
+            self.thread.switch()
+            frame = gdb.newest_frame()
+            while frame is not None and len(found) < FRAMES:
+                symtab = frame.find_sal().symtab
+                found.append((frame.name() or "", symtab.filename if symtab else ""))
                 frame = frame.older()
-        return names
+        return found
 
 
 def register(frame, name):
@@ -124,34 +126,34 @@ def lwp_named(lwp):
     return f"LWP {lwp}, which is not a thread of this process"
 
 
-# What a lock function is for, by its name: the C functions, pthread's, and the library's modules.
+# What a lock function is for: by its name, of C's and pthread's functions; by its module, of the
+# library's own, which its full name or its source file tells.
 API = re.compile(
-    r"^(?:ww|__pthread|pthread)_(robust_mutex|mutex|cond|rwlock|sem|barrier|latch|auto_event|event"
-    r"|once|futex|\w*join)|^(?:__new_|__)?(sem)_\w*wait|^(mtx|cnd)_|^(call_once)"
+    r"^(?:ww|_*pthread)_(robust_mutex|mutex|cond|rwlock|sem|barrier|latch|auto_event|event|once"
+    r"|futex|\w*join)|^_*(?:new_)?(sem)_\w*wait|^(mtx|cnd)_|^call_(once)$"
 )
-MODULE = re.compile(r"\bwaitword::lock::(\w+)|\bwaitword::(futex|shared)::wait")
+MODULE = re.compile(r"\bwaitword::lock::(\w+)|\bwaitword/src/lock/(\w+)")
 KINDS = {
     "cond": "condvar",
-    "condvar": "condvar",
     "cnd": "condvar",
     "mtx": "mutex",
+    "pi": "mutex",
     "sem": "semaphore",
-    "tokens": "semaphore",
     "robust": "robust mutex",
     "robust_mutex": "robust mutex",
-    "pi": "mutex",
     "auto_event": "event that resets itself",
-    "call_once": "once",
     "futex": "word",
-    "shared": "word",
-    **{kind: kind for kind in ("mutex", "rwlock", "barrier", "latch", "event", "once")},
+    "once_lock": "once",
+    "lazy_lock": "once",
+    **{kind: kind for kind in (
+        "mutex", "condvar", "rwlock", "semaphore", "barrier", "latch", "event", "once")},
 }
 
 
 def kind_by_stack(functions):
-    """What a thread waits for, by the innermost function whose name says it."""
-    for name in functions:
-        found = API.search(name) or MODULE.search(name)
+    """What a thread waits for, by the innermost function that says it; None if none does."""
+    for name, file in functions:
+        found = API.search(name) or MODULE.search(name) or MODULE.search(file)
         if found:
             what = next(group for group in found.groups() if group)
             if what.endswith("join"):

@@ -73,7 +73,7 @@ def robust(word, depth, state, kind):
     """lock/robust/raw.rs and word.rs."""
     return joined(
         held_word(word),
-        depth and f"{depth + 1} times",
+        depth > 1 and f"{depth} times",
         (None, "inconsistent: an owner died", "not recoverable")[state] if state < 3 else "broken",
         (None, "recursive", "error-checking", None)[kind & 3],
         kind & 0x20 and "priority-inheriting",
