@@ -3,9 +3,9 @@
 //!
 //! Each structure has a [`Description`], a constant in the ELF section `.waitword_debug`. No
 //! instruction reads it. It is part of the loaded image, and `strip` keeps it and its section, so
-//! `tools/gdb` needs neither debug information nor a symbol. The offsets are those that the compiler
-//! has chosen (`offset_of!`), so they cannot get out of step. (glibc tells its own debugger library
-//! about its threads in the same way: `nptl_db/structs.def`.)
+//! `tools/gdb` needs neither debug information nor symbols. The offsets are those that the
+//! compiler has chosen (`offset_of!`), so they cannot get out of step. (glibc tells its own
+//! debugger library about its threads in the same way: `nptl_db/structs.def`.)
 //!
 //! # Bytes
 //!

@@ -1,5 +1,5 @@
-/* A program of pthread in a known state, to be run with the drop-in: thread `holder` holds locks, and
- * each other thread waits for something else. */
+/* A program of pthread in a known state, to be run with the drop-in: thread `holder` holds locks,
+ * and each other thread waits for something else. */
 #include "threads.h"
 
 #include <linux/futex.h>

@@ -1,5 +1,5 @@
-/* A program of waitword.h in a known state: thread `holder` holds locks, and each other thread waits
- * for something else. Then gdb prints each type and `info waitword`. */
+/* A program of waitword.h in a known state: thread `holder` holds locks, and each other thread
+ * waits for something else. Then gdb prints each type and `info waitword`. */
 #include "threads.h"
 
 #include <stdint.h>

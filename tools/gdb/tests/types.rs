@@ -42,7 +42,8 @@ fn begin(name: &str, run: impl FnOnce() + Send + 'static) {
         thread::sleep(Duration::from_millis(1));
         let started = STARTED.load(Ordering::Relaxed);
         let call = std::fs::read_to_string(format!("/proc/self/task/{started}/syscall"));
-        let sleeps = call.is_ok_and(|call| ["202 ", "449 ", "455 "].iter().any(|futex| call.starts_with(futex)));
+        let is_futex = |call: String| matches!(call.split(' ').next(), Some("202" | "449" | "455"));
+        let sleeps = call.is_ok_and(is_futex);
         seen = if sleeps { seen + 1 } else { 0 };
         looks += 1;
         assert!(looks < 20_000, "thread {name} does not sleep");
@@ -111,7 +112,7 @@ fn main() {
     let futex = Futex::private(&WORD);
     let byte = AtomicU8::new(8);
     let futex_of_byte = Futex::private(&byte);
-    let numa_word: NumaWord<AtomicU32> = NumaWord { value: AtomicU32::new(5), ..Default::default() };
+    let numa_word = NumaWord::<AtomicU32>::default();
     let mask = Mask::<u32>::new(6).expect("not 0");
     let wait_options = WaitOptions::<u64>::new();
     let wake_op = WakeOp::<u32>::new(Op::Set, 0).when(Cmp::Gt, 1);

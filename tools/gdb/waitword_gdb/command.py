@@ -112,7 +112,7 @@ class Report:
         kind, address = waiter.kind, waiter.address
         through = ""
         if kind == "tokens":
-            # The table does not tell them apart; the function that waits does, if its name is known.
+            # The table does not tell them apart. The function that waits does.
             kind = thread and kind_by_stack(thread.functions()) or "semaphore or auto event"
         if kind == "rwlock":
             lock = holders.lock_of_slot(library, address)

@@ -4,8 +4,8 @@
 use crate::debugger::Field;
 use crate::word::Size;
 
-/// The kind of object that a node's waiter waits for. A waiter that a condvar has moved to its mutex
-/// stays one of a condvar.
+/// The kind of object that a node's waiter waits for. A waiter that a condvar has moved to its
+/// mutex stays one of a condvar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Awaited {
