@@ -24,6 +24,8 @@
 //! may contain several descriptions, of several versions of this crate, with zeros in between. A
 //! field may be added without a new format; a reader must find all that it needs by name.
 
+use core::mem::offset_of;
+
 /// Changes if one of the bytes above gets another meaning.
 const FORMAT: u32 = 1;
 
@@ -38,6 +40,17 @@ pub(crate) struct Description<T: 'static, F> {
     address: &'static T,
     fields: F,
 }
+
+// As the table in the module's documentation states.
+const _: () = {
+    type Example = Description<u8, [Field; 1]>;
+    assert!(offset_of!(Example, format) == 8 && offset_of!(Example, count) == 12);
+    assert!(offset_of!(Example, version) == 16 && offset_of!(Example, subject) == 32);
+    assert!(offset_of!(Example, address) == 64);
+    assert!(offset_of!(Example, fields) == 64 + size_of::<usize>());
+    assert!(offset_of!(Field, offset) == 24 && offset_of!(Field, size) == 28);
+    assert!(size_of::<Field>() == 32);
+};
 
 impl<T, F> Description<T, F> {
     pub(crate) const fn new(subject: &str, address: &'static T, fields: F) -> Self {
