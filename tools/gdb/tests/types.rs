@@ -11,7 +11,7 @@ use std::time::Duration;
 use waitword::*;
 
 static WORD: AtomicU64 = AtomicU64::new(64);
-static QUEUE: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+static QUEUE: Mutex<u32> = Mutex::new(2);
 static FILLED: Condvar = Condvar::new();
 static BOOK: RwLock<u32> = RwLock::new(3);
 static SEATS: Semaphore = Semaphore::new(2);

@@ -113,7 +113,8 @@ class Report:
         through = ""
         if kind == "tokens":
             # The table does not tell them apart. The function that waits does.
-            kind = thread and kind_by_stack(thread.functions()) or "semaphore or auto event"
+            kind = thread and kind_by_stack(thread.functions())
+            kind = kind or ("semaphore" if library.is_drop_in else "semaphore or auto event")
         if kind == "rwlock":
             lock = holders.lock_of_slot(library, address)
             if lock is not None:

@@ -5,6 +5,8 @@ import re
 import gdb
 
 POINTER = 8
+# What Rust's mangling adds to a name.
+RUST_HASH = re.compile(r"::h[0-9a-f]{16}$")
 
 
 class Unreadable(Exception):
@@ -40,7 +42,8 @@ def symbol(address):
     if said.startswith("No symbol"):
         return None
     found = re.match(r"(.*?)(?: \+ (\d+))?(?: in section .*)?$", said.splitlines()[0])
-    return found[1] + (f"+{found[2]}" if found[2] else "")
+    name = RUST_HASH.sub("", found[1])
+    return name + (f"+{found[2]}" if found[2] else "")
 
 
 def named(address):

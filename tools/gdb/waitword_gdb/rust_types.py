@@ -4,6 +4,7 @@ gdb prints the library's enumerations and plain structures (options, `Snapshot`,
 itself. The debug information names a type by the module that defines it.
 """
 
+import errno
 import re
 
 import gdb
@@ -228,6 +229,19 @@ def wake_op(value):
     return State("WakeOp", f"{changed}, second if {cmp} {int(raw['comparand'])}")
 
 
+def numa_word(value):
+    node = scalar(value["node"])
+    unknown = (1 << 8 * value["node"].type.sizeof) - 1
+    where = "the node of the first caller" if node == unknown else f"node {node}"
+    return State("NumaWord", f"{scalar(value['value'])}, on {where}")
+
+
+def error_number(value):
+    """rustix keeps the negative number in 16 bits."""
+    number = -scalar(value) & 0xffff
+    return State("Errno", f"{errno.errorcode.get(number, 'unknown')}, {number}")
+
+
 def raw_waitv(value):
     fields = (int(value[name]) for name in ("val", "uaddr", "flags"))
     return State("Waitv", words.waitv(*fields))
@@ -263,7 +277,9 @@ OTHERS = {
     "waitword::futex::handle::Futex": futex,
     "waitword::futex::wait_any::Expecting": expecting,
     "waitword::word::Mask": mask,
+    "waitword::word::numa::NumaWord": numa_word,
     "waitword::word::op::WakeOp": wake_op,
+    "waitword::sys::errno::Errno": error_number,
     "waitword::sys::clock::Deadline": deadline,
     "waitword::sys::futex_raw::Waitv": raw_waitv,
 }

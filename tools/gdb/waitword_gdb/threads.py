@@ -132,7 +132,8 @@ API = re.compile(
     r"^(?:ww|_*pthread)_(robust_mutex|mutex|cond|rwlock|sem|barrier|latch|auto_event|event|once"
     r"|futex|\w*join)|^_*(?:new_)?(sem)_\w*wait|^(mtx|cnd)_|^call_(once)$"
 )
-MODULE = re.compile(r"\bwaitword::lock::(\w+)|\bwaitword/src/lock/(\w+)")
+MODULE = re.compile(
+    r"\bwaitword::lock::(\w+)|\bwaitword/src/lock/(\w+)|\bwaitword_pthread::(\w+)")
 KINDS = {
     "cond": "condvar",
     "cnd": "condvar",
