@@ -149,6 +149,8 @@ class Report:
         address = wait.address
         if address in self.robust:
             kind = "robust mutex"
+        elif any(address in table.memory for table in self.tables):
+            return f"{thread} waits for the lock of a bucket of the waiter table"
         elif kind in (None, "word"):
             kind = INHERITING if wait.is_pi else WORD
         if kind == "end of a thread":

@@ -47,6 +47,8 @@ class Table:
         # What cannot be read, in words.
         self.broken = []
         self.waiters = []
+        # The buckets' addresses.
+        self.memory = range(0)
         self.parkers = Parkers(about)
         current = about["waiter_table.current"].of(about.address)
         if current:
@@ -59,6 +61,7 @@ class Table:
         size = about["bucket"].size
         first = about["table.buckets"].of(current)
         end = first + self.buckets * size
+        self.memory = range(first, end)
         for begin in range(first, end, CHUNK // size * size):
             length = min(CHUNK // size * size, end - begin)
             data = memory.read(begin, length)
@@ -145,6 +148,6 @@ class Parkers:
         return sum(self.about["slot.in_use"].of(self.slot(number)) != 0 for number in parkers)
 
     def contain(self, address):
-        """Whether threads that sleep at this address sleep in a parker, or at a bucket's lock."""
+        """Whether a thread that sleeps at this address sleeps in a parker."""
         size = self.about["group"].size
         return any(begin <= address < begin + (size << n) for n, begin in enumerate(self.chunks))
