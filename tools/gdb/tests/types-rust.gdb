@@ -7,9 +7,9 @@ print types::STURDY
 print types::SETTINGS
 print types::LAZY
 # RobustAccess
-frame function types::inside
+python gdb.execute("frame function types::inside", to_string=True)
 print *robust_access
-frame function types::main
+python gdb.execute("frame function types::main", to_string=True)
 # Mutex FairMutex ReentrantMutex CheckedMutex FallibleMutex PiMutex RwLock RobustMutex
 print mutex
 print fair_mutex
