@@ -155,6 +155,8 @@ cfg_if! {
         mod atomic;
         #[cfg(loom)]
         mod checker;
+        #[cfg(not(loom))]
+        mod debugger;
         mod error;
         mod futex;
         mod lock;

@@ -16,7 +16,9 @@
 //! (post a semaphore, set an event) is built on `wake`.
 
 use crate::park::{Ended, Parker, Until};
-use crate::private::{Choice, Claimed, Key, Node, Queue, Unparked, is_inside, waiter_table};
+use crate::private::{
+    Awaited, Choice, Claimed, Key, Node, Queue, Unparked, is_inside, waiter_table,
+};
 use crate::sys::clock::Deadline;
 use core::cell::Cell;
 
@@ -63,6 +65,7 @@ pub(crate) enum Parked {
 /// A waiter's properties in its queue.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
+    pub(crate) awaited: Awaited,
     /// What wakers choose by: any bits, but not 0.
     pub(crate) kind: u64,
     /// A waiter is queued in front of those with a lower place. For a real-time thread this is its
@@ -73,9 +76,9 @@ pub(crate) struct Entry {
 impl Entry {
     /// For the calling thread, ordered by real-time priority.
     #[inline]
-    pub(crate) fn of_this_thread(kind: u64) -> Self {
+    pub(crate) fn of_this_thread(awaited: Awaited, kind: u64) -> Self {
         let place = crate::sys::sched::priority();
-        Self { kind, place }
+        Self { awaited, kind, place }
     }
 }
 
@@ -111,9 +114,9 @@ impl<'u> Request<'u> {
 
     #[inline]
     fn node(&self, parker: &Parker<'_>) -> Node {
-        let Entry { kind, place } = self.entry;
+        let Entry { awaited, kind, place } = self.entry;
         debug_assert!(kind != 0);
-        let node = Node::new(self.key, kind, parker.id(), place);
+        let node = Node::new(self.key, awaited, kind, parker.id(), place);
         match self.mutex {
             Some(mutex) => node.bound_to(mutex, parker),
             None => node,

@@ -4,12 +4,13 @@
 
 use crate::error::Error;
 use crate::park::{Ended, Until};
-use crate::private::{Claimed, Found, Key, Node, WaiterTable, is_inside, leave_note};
+use crate::private::{Awaited, Claimed, Found, Key, Node, WaiterTable, is_inside, leave_note};
 
 /// Waits on `key` if `as_expected` returns true under the bucket's lock.
 pub(crate) fn wait<'u>(
     waiter_table: &WaiterTable,
     key: Key,
+    awaited: Awaited,
     as_expected: impl FnOnce() -> bool,
     mask: u64,
     until: impl Into<Until<'u>>,
@@ -21,7 +22,7 @@ pub(crate) fn wait<'u>(
         return Err(Error::Interrupted);
     }
     let parker = waiter_table.take_parker();
-    let node = Node::new(key, mask, parker.id(), crate::sys::sched::priority());
+    let node = Node::new(key, awaited, mask, parker.id(), crate::sys::sched::priority());
     let registration = waiter_table.register(key);
     if !as_expected() {
         registration.cancel();

@@ -137,6 +137,8 @@ unsafe fn sleep<'u>(
     // SAFETY: the word is mapped, aligned, and accessed by atomic operations only until this
     // function returns, by its contract, and the closure is not called later.
     let as_expected = || unsafe { word.load() } == expected;
-    let wait = || private::wait(waiter_table(), Key { address, place }, as_expected, mask, until);
+    let key = Key { address, place };
+    let awaited = word.size.into();
+    let wait = || private::wait(waiter_table(), key, awaited, as_expected, mask, until);
     record::waiting_on_futex(address, until.deadline.is_some(), wait, Error::is_timeout)
 }

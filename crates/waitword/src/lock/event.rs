@@ -43,6 +43,7 @@ use super::const_fn::const_fn;
 use super::sleep::{self, Signals, Spot};
 use crate::atomic::{AtomicU64, Ordering};
 use crate::futex::Scope;
+use crate::private::Awaited;
 use crate::record::{self, Object};
 use crate::sys::clock::Deadline;
 use core::fmt;
@@ -239,7 +240,14 @@ impl Event {
                     continue;
                 }
             }
-            let waited = sleep::wait(&self.word, scope(now), found, deadline, Signals::Ignored);
+            let waited = sleep::wait(
+                Awaited::Event,
+                &self.word,
+                scope(now),
+                found,
+                deadline,
+                Signals::Ignored,
+            );
             timed_out = waited.is_err();
             now = self.word.load(Ordering::Acquire);
         }

@@ -22,6 +22,7 @@ use super::count::CountError;
 use super::sleep::{self, Signals, Spot};
 use crate::atomic::{AtomicU32, Ordering};
 use crate::futex::Scope;
+use crate::private::Awaited;
 use crate::record::{self, Object};
 use crate::sys::clock::Deadline;
 use core::fmt;
@@ -240,7 +241,14 @@ impl Latch {
                     continue;
                 }
             }
-            let waited = sleep::wait(&self.word, scope(now), announced, deadline, Signals::Ignored);
+            let waited = sleep::wait(
+                Awaited::Latch,
+                &self.word,
+                scope(now),
+                announced,
+                deadline,
+                Signals::Ignored,
+            );
             timed_out = waited.is_err();
             now = self.word.load(Ordering::Acquire);
         }

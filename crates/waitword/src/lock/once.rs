@@ -33,6 +33,7 @@ use super::const_fn::const_fn;
 use super::sleep::{self, Signals, Spot};
 use crate::atomic::{AtomicU32, Ordering};
 use crate::futex::{Error, Scope};
+use crate::private::Awaited;
 use crate::record::{self, Object};
 use crate::sys::clock::Deadline;
 use core::fmt;
@@ -326,7 +327,14 @@ impl Once {
                 .is_ok();
         if is_announced {
             record::waiting(Object::Once, self.address(), deadline.is_some(), || {
-                sleep::wait(&self.word, Scope::Private, announced, deadline, Signals::Ignored)
+                sleep::wait(
+                    Awaited::Once,
+                    &self.word,
+                    Scope::Private,
+                    announced,
+                    deadline,
+                    Signals::Ignored,
+                )
             })?;
         }
         Ok(())

@@ -32,7 +32,7 @@ use super::key_of;
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::futex::{Error, Scope, private};
 use crate::park::Until;
-use crate::private::{Key, is_inside, waiter_table};
+use crate::private::{Awaited, Key, is_inside, waiter_table};
 use crate::sys::clock::Deadline;
 use crate::sys::futex::KernelWord;
 
@@ -123,13 +123,14 @@ impl Spot {
 /// [`Error::TimedOut`]; [`Error::Interrupted`] if that is to be reported.
 #[inline]
 pub(super) fn wait<'u, W: SleepWord>(
+    awaited: Awaited,
     word: &W,
     scope: Scope,
     expected: u32,
     until: impl Into<Until<'u>>,
     signals: Signals,
 ) -> Result<(), Error> {
-    wait_as(ANY, word, scope, expected, until, signals)
+    wait_as(ANY, awaited, word, scope, expected, until, signals)
 }
 
 /// [`wait`] as a sleeper of a class: a set of the lower 32 bits, or [`ANY`]. Wakes of classes that
@@ -140,6 +141,7 @@ pub(super) fn wait<'u, W: SleepWord>(
 /// As [`wait`].
 pub(super) fn wait_as<'u, W: SleepWord>(
     class: u64,
+    awaited: Awaited,
     word: &W,
     scope: Scope,
     expected: u32,
@@ -154,7 +156,7 @@ pub(super) fn wait_as<'u, W: SleepWord>(
     }
     let as_expected = || word.deciding() == expected;
     let key = key_of(word);
-    match private::wait(waiter_table(), key, as_expected, class, until) {
+    match private::wait(waiter_table(), key, awaited, as_expected, class, until) {
         Err(Error::TimedOut) => Err(Error::TimedOut),
         Err(Error::Interrupted) if signals == Signals::Reported => Err(Error::Interrupted),
         Err(Error::Interrupted) if is_inside() => out_of_a_handler(deadline),

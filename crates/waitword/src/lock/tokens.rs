@@ -72,6 +72,7 @@ use super::sleep::{self, Signals, Spot};
 use crate::atomic::{AtomicU64, Ordering};
 use crate::futex::{Error, Scope};
 use crate::park::Until;
+use crate::private::Awaited;
 use crate::record::{self, Object};
 
 const TOKEN: u64 = 1;
@@ -255,7 +256,15 @@ fn wait_for_several_unrecorded(
             continue;
         }
         ended?;
-        ended = sleep::wait_as(FOR_SEVERAL, word, scope, found, until, Signals::Ignored);
+        ended = sleep::wait_as(
+            FOR_SEVERAL,
+            Awaited::Tokens,
+            word,
+            scope,
+            found,
+            until,
+            Signals::Ignored,
+        );
     }
 }
 
@@ -293,7 +302,9 @@ fn wait_unrecorded(word: &AtomicU64, until: Until<'_>, signals: Signals) -> Resu
         if leave(word, false) {
             return Ok(());
         }
-        if let Err(ended) = sleep::wait_as(FOR_ONE, word, scope, NONE, until, signals) {
+        if let Err(ended) =
+            sleep::wait_as(FOR_ONE, Awaited::Tokens, word, scope, NONE, until, signals)
+        {
             return match leave(word, true) {
                 true => Ok(()),
                 false => Err(ended),

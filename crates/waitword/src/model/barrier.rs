@@ -93,6 +93,7 @@ fn stale_arrivals_do_not_count() {
         let never = crate::futex::private::wait(
             crate::private::waiter_table(),
             key,
+            crate::private::Awaited::Barrier,
             || false,
             u64::MAX,
             None,

@@ -45,7 +45,7 @@ use crate::checker::sync::Arc;
 use crate::checker::sync::atomic::{AtomicU32, Ordering};
 use crate::checker::thread;
 use crate::error::Error;
-use crate::private::{Key, Place, WaiterTable};
+use crate::private::{Awaited, Key, Place, WaiterTable};
 use crate::{Clock, Deadline};
 
 /// Starts a thread that shares `common` with the others.
@@ -106,14 +106,28 @@ impl TestWord {
 
     /// Sleeps while the word holds 0.
     fn wait(&self, waiter_table: &WaiterTable) -> Result<(), Error> {
-        crate::futex::private::wait(waiter_table, self.key, || self.holds(0), u64::MAX, None)
+        crate::futex::private::wait(
+            waiter_table,
+            self.key,
+            Awaited::Word32,
+            || self.holds(0),
+            u64::MAX,
+            None,
+        )
     }
 
     /// The same with a deadline. In a model every deadline has passed.
     fn wait_briefly(&self, waiter_table: &WaiterTable) -> Result<(), Error> {
         let deadline = passed();
         let holds = || self.holds(0);
-        crate::futex::private::wait(waiter_table, self.key, holds, u64::MAX, Some(&deadline))
+        crate::futex::private::wait(
+            waiter_table,
+            self.key,
+            Awaited::Word32,
+            holds,
+            u64::MAX,
+            Some(&deadline),
+        )
     }
 
     fn wake(&self, waiter_table: &WaiterTable, count: usize) -> usize {

@@ -70,7 +70,7 @@ pub(crate) mod spin;
 
 pub(crate) use batch::WakeCalls;
 pub(crate) use notice::{Notice, Notices, Sleeps};
-pub(crate) use pool::{GROUP, ParkerId, Pool};
+pub(crate) use pool::{GROUP, Group, ParkerId, Pool, Slot};
 pub(crate) use spin::{budget, set_budget};
 
 use crate::atomic::{AtomicU32, Ordering};
@@ -81,7 +81,6 @@ use crate::sys::clock::Deadline;
 use crate::sys::futex::KernelWord;
 use core::num::NonZeroU32;
 use interrupt::{Interruptible, Interrupts};
-use pool::{Group, Slot};
 use spin::Spin;
 
 /// How a sleep ended without a notice.

@@ -12,6 +12,8 @@ use super::{Parker, Place};
 use crate::atomic::{
     AtomicPtr, AtomicU32, AtomicUsize, Ordering, array, const_fn, smaller_in_models,
 };
+#[cfg(not(loom))]
+use crate::debugger::{Field, fields};
 use crate::sys::mem;
 use core::num::NonZeroU32;
 use core::ptr;
@@ -27,6 +29,12 @@ pub(crate) struct Group {
     /// Counts the wake calls made for this group; the word that its parkers sleep on.
     pub(super) calls: AtomicU32,
     slots: [Slot; GROUP],
+}
+
+#[cfg(not(loom))]
+impl Group {
+    /// For debuggers.
+    pub(crate) const FIELDS: [Field; 3] = fields!("group": Self { calls, slots });
 }
 
 impl Group {
@@ -48,7 +56,7 @@ impl Group {
 
 /// One place to sleep in, on a cache line of its own.
 #[repr(align(64))]
-pub(super) struct Slot {
+pub(crate) struct Slot {
     in_use: AtomicU32,
     /// Counts the wake calls made for this parker alone; the word it sleeps on in `futex_waitv`.
     pub(super) alone: AtomicU32,
@@ -59,6 +67,12 @@ pub(super) struct Slot {
 
 const FREE: u32 = 0;
 const IN_USE: u32 = 1;
+
+#[cfg(not(loom))]
+impl Slot {
+    /// For debuggers.
+    pub(crate) const FIELDS: [Field; 3] = fields!("slot": Self { in_use, thread });
+}
 
 impl Slot {
     #[inline]
@@ -133,6 +147,12 @@ pub(crate) struct Pool {
     cursor: AtomicU32,
     /// Called if the kernel will not wipe a chunk in forked children: has every child clear it.
     if_unwiped: fn(),
+}
+
+#[cfg(not(loom))]
+impl Pool {
+    /// For debuggers.
+    pub(crate) const FIELDS: [Field; 3] = fields!("pool": Self { chunks, len });
 }
 
 /// How many parkers there are in the first `chunks` chunks.

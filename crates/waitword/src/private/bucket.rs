@@ -53,6 +53,8 @@ use super::chain::Chain;
 use crate::atomic::{
     AtomicU32, Ordering, UnsafeCell, fence, full_fence, smaller_in_models, spin_loop,
 };
+#[cfg(not(loom))]
+use crate::debugger::{Field, fields};
 use crate::sys;
 
 pub(super) const LANES: usize = smaller_in_models(8, 2);
@@ -71,6 +73,12 @@ pub(crate) struct Bucket {
 // caller has the lock. The nodes it leads to are touched under that lock, or by the one waker that
 // has claimed a node.
 unsafe impl Sync for Bucket {}
+
+#[cfg(not(loom))]
+impl Bucket {
+    /// For debuggers.
+    pub(super) const FIELDS: [Field; 4] = fields!("bucket": Self { lock, chain, waiters });
+}
 
 impl Bucket {
     /// An empty bucket: zeros.

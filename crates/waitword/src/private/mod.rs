@@ -28,9 +28,12 @@
 //!    Growth takes every bucket, so from then on the table stays current until the unlock.
 //! 5. A bucket's count of waiters is never below the number of nodes in it (`bucket.rs`).
 
+mod awaited;
 mod bucket;
 mod chain;
 mod claimed;
+#[cfg(not(loom))]
+mod description;
 mod grow;
 mod inside;
 mod key;
@@ -44,6 +47,7 @@ mod snapshot;
 mod table;
 mod waiter_table;
 
+pub(crate) use awaited::Awaited;
 pub(crate) use chain::Choice;
 pub(crate) use claimed::Claimed;
 pub(crate) use grow::OutOfMemory;

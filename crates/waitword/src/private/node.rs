@@ -17,8 +17,11 @@
 //! 3. A waiter leaves its stack frame only after its notice, or after it has unlinked the node
 //!    itself.
 
+use super::awaited::Awaited;
 use super::key::{Key, Place};
 use crate::atomic::{AtomicU32, AtomicUsize, Ordering};
+#[cfg(not(loom))]
+use crate::debugger::{Field, fields};
 use crate::park::{Notice, Parker, ParkerId, Pool};
 use core::cell::Cell;
 use core::ptr;
@@ -38,8 +41,8 @@ pub(crate) struct Node {
     /// A message from the waker to the waiter, written by the waker that claims the node, before
     /// its notice.
     pub(super) token: Cell<u8>,
-    /// Whether `thread_or_mutex` holds a mutex's address.
-    is_bound: bool,
+    /// Of a condvar: `thread_or_mutex` holds a mutex's address.
+    awaited: Awaited,
     /// `pthread_self()` of the waiter, for debugging a program that hangs. For a waiter at a
     /// condvar: the address of its mutex. This address is trusted; the contents of the condvar are
     /// not.
@@ -51,9 +54,33 @@ pub(crate) struct Node {
     pub(super) next: Cell<*const Node>,
 }
 
+#[cfg(not(loom))]
+impl Node {
+    /// For debuggers.
+    pub(super) const FIELDS: [Field; 12] = fields!("node": Self {
+        address,
+        mask,
+        place,
+        notice,
+        parker,
+        priority,
+        awaited,
+        thread_or_mutex,
+        chain,
+        prev,
+        next,
+    });
+}
+
 impl Node {
     #[inline]
-    pub(crate) fn new(key: Key, mask: u64, parker: Option<ParkerId>, priority: u8) -> Self {
+    pub(crate) fn new(
+        key: Key,
+        awaited: Awaited,
+        mask: u64,
+        parker: Option<ParkerId>,
+        priority: u8,
+    ) -> Self {
         Self {
             address: AtomicUsize::new(key.address),
             place: AtomicU32::new(key.place.to_bits()),
@@ -63,7 +90,7 @@ impl Node {
             priority,
             queued: Cell::new(false),
             token: Cell::new(0),
-            is_bound: false,
+            awaited,
             thread_or_mutex: thread_handle(),
             chain: Cell::new(ptr::null()),
             prev: Cell::new(ptr::null()),
@@ -76,7 +103,7 @@ impl Node {
     #[inline]
     pub(crate) fn bound_to(mut self, mutex: usize, parker: &Parker<'_>) -> Self {
         parker.note_thread(self.thread_or_mutex);
-        self.is_bound = true;
+        self.awaited = Awaited::Condvar;
         self.thread_or_mutex = mutex;
         self
     }
@@ -84,12 +111,17 @@ impl Node {
     /// Whether it belongs to a condvar's waiter that goes to this mutex.
     #[inline]
     pub(super) fn is_bound_to(&self, mutex: usize) -> bool {
-        self.is_bound && self.thread_or_mutex == mutex
+        self.is_bound() && self.thread_or_mutex == mutex
+    }
+
+    #[inline]
+    fn is_bound(&self) -> bool {
+        self.awaited == Awaited::Condvar
     }
 
     /// `pthread_self()` of the waiter; 0 if that is not known.
     pub(super) fn thread(&self, parkers: &Pool) -> usize {
-        match self.is_bound {
+        match self.is_bound() {
             false => self.thread_or_mutex,
             true => self.parker.map_or(0, |id| parkers.noted_thread(id)),
         }

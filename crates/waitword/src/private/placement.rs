@@ -4,7 +4,7 @@
 
 use super::bucket::Bucket;
 use super::table::Table;
-use super::{Key, Place, WaiterTable, waiter_table};
+use super::{Awaited, Key, Place, WaiterTable, waiter_table};
 use crate::sys::Errno;
 use crate::sys::mem::PAGE;
 use crate::sys::numa::{self, Nodes};
@@ -158,7 +158,10 @@ fn a_waiter_is_found_in_a_table_over_other_nodes_than_it_came_to() {
         (bucket.addr() - table.all().as_ptr().addr()) / size_of::<Bucket>() / slab
     };
     let key = |number| Key { address: 0x5000, place: Place::OnNode(number) };
-    let nodes = [super::Node::new(key(4), 1, None, 0), super::Node::new(key(5), 2, None, 0)];
+    let nodes = [
+        super::Node::new(key(4), Awaited::Word32, 1, None, 0),
+        super::Node::new(key(5), Awaited::Word32, 2, None, 0),
+    ];
     for node in &nodes {
         // SAFETY: the nodes stay in place until they are claimed below.
         unsafe { WAITER_TABLE.register(node.key()).push(node) };

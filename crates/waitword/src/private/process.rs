@@ -5,14 +5,24 @@
 //! do, and nothing can go wrong. Where the kernel refuses it, and for the reserve table, which is
 //! not mapped memory, a handler of `pthread_atfork` clears them (`sys/fork.rs`).
 
+#[cfg(not(loom))]
+use super::description::{FIELDS, Fields};
 use super::waiter_table::WaiterTable;
 use crate::atomic::{const_fn, process_static};
+#[cfg(not(loom))]
+use crate::debugger::Description;
 use crate::sys;
 use crate::sys::numa::Nodes;
 
 process_static! {
     static WAITER_TABLE: WaiterTable = WaiterTable::new(None);
 }
+
+#[cfg(not(loom))]
+#[used]
+#[unsafe(link_section = ".waitword_debug")]
+static DESCRIPTION: Description<WaiterTable, Fields> =
+    Description::new("waiter table", &WAITER_TABLE, FIELDS);
 
 /// The waiter table of this process.
 #[inline(always)]
@@ -24,6 +34,9 @@ pub(crate) fn waiter_table() -> &'static WaiterTable {
 /// process. No thread may wait before that.
 #[cold]
 fn wipe_by_handler() {
+    // The table has this function's address, so both are in every program that has the table.
+    #[cfg(not(loom))]
+    DESCRIPTION.keep();
     sys::fork::clear_in_child(|| {
         // SAFETY: this runs in the child of a fork, which has one thread, and that is in `fork`: it
         // does not wait and is in no bucket. (If the fork was made by a handler that interrupted a

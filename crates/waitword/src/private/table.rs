@@ -17,6 +17,8 @@
 use super::bucket::{Bucket, LANES};
 use super::key::{Key, Place};
 use crate::atomic::smaller_in_models;
+#[cfg(not(loom))]
+use crate::debugger::{Field, fields};
 use crate::sys::mem::{self, PAGE};
 use crate::sys::numa::{self, Nodes};
 use core::ptr::{self, NonNull};
@@ -49,6 +51,12 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// A page of buckets: less than a page cannot be placed on a node.
 const LEAST_BITS: u32 = smaller_in_models(PAGE / size_of::<Bucket>(), 1).ilog2();
 const MOST_BITS: u32 = 28;
+
+#[cfg(not(loom))]
+impl Table {
+    /// For debuggers.
+    pub(super) const FIELDS: [Field; 4] = fields!("table": Self { buckets, bits, nodes });
+}
 
 impl Table {
     /// How many bits a table over `nodes` needs for at least `buckets` in total.

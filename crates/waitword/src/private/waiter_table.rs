@@ -8,6 +8,8 @@ use super::table::{Found, Table, reserve};
 use crate::atomic::{
     AtomicPtr, AtomicUsize, Ordering, const_fn, fence, full_fence, smaller_in_models,
 };
+#[cfg(not(loom))]
+use crate::debugger::{Field, fields};
 use crate::park::Pool;
 use crate::sys;
 use crate::sys::numa::Nodes;
@@ -27,6 +29,12 @@ pub(crate) struct WaiterTable {
 
 /// Buckets of the first table, over all nodes, unless more are requested: 16 KiB.
 const FIRST_BUCKETS: usize = smaller_in_models(256, 4);
+
+#[cfg(not(loom))]
+impl WaiterTable {
+    /// For debuggers.
+    pub(super) const FIELDS: [Field; 3] = fields!("waiter_table": Self { current, parkers });
+}
 
 impl WaiterTable {
     const_fn! {

@@ -192,8 +192,9 @@ impl Queued<'_, '_> {
                     Ok(key) => key,
                     Err(error) => return self.leave().map(Some).ok_or(error),
                 };
-                let mask = word.futex.word.size.all_bits();
-                let node = Node::new(key, mask, self.parker.id(), priority);
+                let size = word.futex.word.size;
+                let mask = size.all_bits();
+                let node = Node::new(key, size.into(), mask, self.parker.id(), priority);
                 // SAFETY: this node is not counted as joined, so it is in no queue and nothing else
                 // refers to it.
                 let node = unsafe { &*(*self.nodes[index].get()).write(node) };

@@ -31,7 +31,7 @@ use crate::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use crate::futex::parking::{Entry, Parked, Request, Token, park, unpark};
 use crate::lock::key_of;
 use crate::park::{Until, spin};
-use crate::private::{Choice, Queue};
+use crate::private::{Awaited, Choice, Queue};
 use crate::record::{self, Object};
 use crate::sys::clock::Deadline;
 
@@ -79,7 +79,8 @@ pub(super) fn arrive(state: &AtomicU64, count: u32, deadline: Option<&Deadline>)
         let until = until(missing(state, count), deadline);
         let leave =
             |_: &Queue<'_>| state.store(state.load(Acquire).saturating_sub(ARRIVAL), Release);
-        let request = Request::new(key_of(state), Entry::of_this_thread(ARRIVED), until);
+        let entry = Entry::of_this_thread(Awaited::Barrier, ARRIVED);
+        let request = Request::new(key_of(state), entry, until);
         let address = core::ptr::from_ref(state).addr();
         let parked = record::waiting(Object::Barrier, address, deadline.is_some(), || {
             match park(request, announce, || {}, leave) {

@@ -16,6 +16,7 @@ use super::{ARRIVAL, arrived};
 use crate::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::futex::Scope;
 use crate::lock::sleep::{self, Signals, Spot};
+use crate::private::Awaited;
 use crate::record::{self, Object};
 use crate::sys::clock::Deadline;
 
@@ -66,7 +67,8 @@ pub(super) fn arrive(
 fn wait_while_in(state: &AtomicU64, mine: u32, deadline: Option<&Deadline>) -> Result<(), ()> {
     // Acquire: what all threads did before the barrier is visible.
     while round(state.load(Ordering::Acquire)) == mine {
-        let waited = sleep::wait(state, Scope::Shared, mine, deadline, Signals::Ignored);
+        let waited =
+            sleep::wait(Awaited::Barrier, state, Scope::Shared, mine, deadline, Signals::Ignored);
         if waited.is_err() && take_back(state, mine) {
             return Err(());
         }
@@ -111,7 +113,7 @@ pub(super) fn until_all_are_out(inside: &AtomicU32) {
     // Acquire here and below: pairs with the Release of each thread that leaves.
     let mut now = inside.fetch_or(DESTROYING, Ordering::Acquire) | DESTROYING;
     while now != DESTROYING {
-        let _ = sleep::wait(inside, Scope::Shared, now, None, Signals::Ignored);
+        let _ = sleep::wait(Awaited::Barrier, inside, Scope::Shared, now, None, Signals::Ignored);
         now = inside.load(Ordering::Acquire);
     }
     inside.store(0, Ordering::Relaxed);

@@ -10,6 +10,7 @@
 //! | 31-63 | when it began to wait, in microseconds, modulo 2^33 |
 
 use crate::futex::parking::{Entry, Token};
+use crate::private::Awaited;
 use crate::sys::clock::nanoseconds as now;
 use crate::sys::cpu;
 use crate::sys::sched;
@@ -74,7 +75,7 @@ impl Waiter {
     /// The queue entry to park with.
     #[inline]
     pub(in crate::lock) fn entry(self) -> Entry {
-        Entry { kind: self.0, place: self.priority() }
+        Entry { awaited: Awaited::Mutex, kind: self.0, place: self.priority() }
     }
 
     /// Its real-time priority; 0 if it has none.

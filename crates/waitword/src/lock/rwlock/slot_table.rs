@@ -3,6 +3,8 @@
 
 use super::word::{self, State};
 use crate::atomic::{AtomicU64, Ordering};
+#[cfg(not(loom))]
+use crate::debugger::{Description, Field, fields};
 
 /// A model has a smaller table, which is made again for each execution.
 const LINES: usize = if cfg!(loom) { 2 } else { 512 };
@@ -71,6 +73,12 @@ crate::checker::lazy_static! {
     };
 }
 
+#[cfg(not(loom))]
+#[used]
+#[unsafe(link_section = ".waitword_debug")]
+static DESCRIPTION: Description<Table, [Field; 3]> =
+    Description::new("slots of readers", &TABLE, fields!("slots": Table { lines, threads }));
+
 /// The slots that may be occupied. Call this after the fence: a thread gets its number before it
 /// publishes.
 #[inline]
@@ -127,6 +135,8 @@ impl Place {
 
     #[cold]
     fn first() -> Self {
+        #[cfg(not(loom))]
+        DESCRIPTION.keep();
         let number = TABLE.threads.fetch_add(1, Ordering::Relaxed);
         let word = Self::word_of(number);
         PLACE.set(word);

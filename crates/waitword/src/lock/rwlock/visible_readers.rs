@@ -83,7 +83,7 @@ use crate::atomic::{AtomicU64, Ordering, full_fence};
 use crate::futex::private::{wait, wake};
 use crate::lock::key_of;
 use crate::park::spin::Spin;
-use crate::private::waiter_table;
+use crate::private::{Awaited, waiter_table};
 use crate::sys::clock::Deadline;
 
 /// Returns a number for a new bias that no slot holds, or `None` if the next few numbers are all in
@@ -279,7 +279,8 @@ fn wait_for(slot: &AtomicU64, key: Key, deadline: Option<&Deadline>) -> Result<(
             || slot.compare_exchange(seen, awaited, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         if announced {
             let as_expected = || slot.load(Ordering::Relaxed) == awaited;
-            let waited = wait(waiter_table(), key_of(slot), as_expected, u64::MAX, deadline);
+            let kind = Awaited::RwLock;
+            let waited = wait(waiter_table(), key_of(slot), kind, as_expected, u64::MAX, deadline);
             if waited == Err(crate::error::Error::TimedOut) {
                 // The mark stays. It costs the thread that clears the slot a look into the waiter
                 // table.

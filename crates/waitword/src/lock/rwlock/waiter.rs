@@ -11,7 +11,7 @@ use crate::atomic::Ordering::{Relaxed, Release as Releasing};
 use crate::futex::parking::{Entry, Parked, Request, park};
 use crate::lock::key_of;
 use crate::park::spin::Spin;
-use crate::private::Queue;
+use crate::private::{Awaited, Queue};
 use crate::stats::{self, Event};
 use crate::sys::clock::Deadline;
 use core::cell::Cell;
@@ -145,6 +145,7 @@ impl<'a> Waiter<'a> {
             self.lock.forget_waiter(stay, keeps_readers_out && waits_on.get());
         };
         let entry = Entry {
+            awaited: Awaited::RwLock,
             kind: self.rank.written_into(self.kind),
             place: self.rank.place(self.kind, self.has_waited),
         };

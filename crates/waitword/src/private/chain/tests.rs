@@ -1,3 +1,4 @@
+use super::super::awaited::Awaited;
 use super::super::key::Place;
 use super::*;
 
@@ -10,7 +11,7 @@ fn key(address: usize) -> Key {
 }
 
 fn node(address: usize, priority: u8) -> Node {
-    Node::new(key(address), 1, None, priority)
+    Node::new(key(address), Awaited::Word32, 1, None, priority)
 }
 
 /// All nodes of a word, by taking them out.
@@ -118,7 +119,7 @@ fn a_node_leaves_from_any_place_of_its_ring() {
 #[test]
 fn a_mask_skips_other_waiters_and_a_count_stops() {
     let chain = chain();
-    let nodes = [1, 2, 3, 2, 1].map(|mask| Node::new(key(4), mask, None, 0));
+    let nodes = [1, 2, 3, 2, 1].map(|mask| Node::new(key(4), Awaited::Word32, mask, None, 0));
     push_all(&chain, &nodes);
     let mut taken = Vec::new();
     // SAFETY: as in `drain`.
@@ -153,7 +154,7 @@ fn a_node_taken_from_the_front_leaves_a_whole_ring_behind() {
 fn a_node_that_was_taken_can_join_another_word_in_the_same_bucket() {
     for mask in [u64::MAX, 2] {
         let chain = chain();
-        let nodes = [2, 1, 2, 2].map(|mask| Node::new(key(4), mask, None, 0));
+        let nodes = [2, 1, 2, 2].map(|mask| Node::new(key(4), Awaited::Word32, mask, None, 0));
         let other = node(8, 0);
         push_all(&chain, core::slice::from_ref(&other));
         push_all(&chain, &nodes);

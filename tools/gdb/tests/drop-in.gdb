@@ -1,0 +1,22 @@
+# The states of drop_in.c. Objects of the C library are printed as such.
+info waitword
+print plain
+print recursive
+print checking
+print queue_lock
+print inherited
+print sturdy
+print between_processes
+print destroyed
+print filled
+print shared_cond
+print book
+print shared_book
+print tokens
+print shared_tokens
+print meeting
+print shared_meeting
+print settings
+print c11_mutex
+print c11_cond
+print c11_once
