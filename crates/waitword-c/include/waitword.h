@@ -48,9 +48,10 @@
  * so an object in calloc'ed memory is already initialised (except a barrier). Do not copy or move
  * an object once it is in use. Nothing is allocated, and nothing has to be freed.
  *
- * Errors. A lock function returns 0 or an error number, and leaves errno alone. NULL and misaligned
- * pointers to locks give EINVAL, and so do unknown flags. Signal handlers end no wait except those
- * of ww_sem_t, which then return EINTR as POSIX specifies.
+ * Errors. A lock function returns 0 or an error number, and leaves errno alone. (So do those of
+ * ww_sem_t: code that was written for sem_t tests for -1 and errno.) NULL and misaligned pointers
+ * to locks give EINVAL, and so do unknown flags. Signal handlers end no wait except those of
+ * ww_sem_t, which then return EINTR as POSIX specifies.
  *
  * Times are absolute, in a struct timespec: on CLOCK_REALTIME in the timed functions, on
  * CLOCK_REALTIME or CLOCK_MONOTONIC in the clock functions. Any other clock gives EINVAL. A time
@@ -364,6 +365,47 @@ enum ww_event_flag {
  * The maximum count of a latch.
  */
 #define WW_LATCH_COUNT_MAX 1073741823
+
+/**
+ * Event, for `ww_stats_count`: a mutex or rwlock was found held, so that the thread had to spin or
+ * sleep.
+ */
+#define WW_STATS_CONTENDED 0
+
+/**
+ * Event: a wait for a lock, a condition variable or a private futex slept in the kernel.
+ */
+#define WW_STATS_SLEEPS 1
+
+/**
+ * Event: a thread was woken, or kept from falling asleep, by an unlock, a signal or a wake.
+ */
+#define WW_STATS_WAKES 2
+
+/**
+ * Event: a woken waiter for a mutex had to sleep again, because another thread was faster.
+ */
+#define WW_STATS_SLEPT_AGAIN 3
+
+/**
+ * Event: a waiter was moved from one queue to another without being woken.
+ */
+#define WW_STATS_REQUEUES 4
+
+/**
+ * Event: a lock was handed off to a particular waiter, so that no other thread could take it.
+ */
+#define WW_STATS_HAND_OFFS 5
+
+/**
+ * Event: a broadcast woke fewer threads than were waiting.
+ */
+#define WW_STATS_HERDS_AVOIDED 6
+
+/**
+ * Event: such a broadcast left a waiter asleep.
+ */
+#define WW_STATS_HERD_WAITERS 7
 
 /**
  * A word and the value that it is expected to hold: `struct futex_waitv` of futex2.
@@ -1640,9 +1682,10 @@ int ww_sem_destroy(ww_sem_t *sem);
  *   Call again, unless the signal is what you waited for.
  * - `EINVAL`: `sem` is NULL or misaligned.
  *
- * Blocks. Not a cancellation point. Modelled on `sem_wait`. If the semaphore is process-shared and
- * a process is killed that was just woken for it, the other waiters check the value again within a
- * second; before Linux 5.16 they sleep until the next post.
+ * Blocks. Not a cancellation point. Modelled on `sem_wait`, but returns the error number: where
+ * `while (sem_wait(s) == -1 && errno == EINTR);` was, write `while (ww_sem_wait(s) == EINTR);`. If
+ * the semaphore is process-shared and a process is killed that was just woken for it, the other
+ * waiters check the value again within a second; before Linux 5.16 they sleep until the next post.
  *
  * # Safety
  * `sem` must be NULL or point to a semaphore.
@@ -1656,7 +1699,7 @@ int ww_sem_wait(ww_sem_t *sem);
  * - `EAGAIN`: the value is 0.
  * - `EINVAL`: `sem` is NULL or misaligned.
  *
- * Does not block. Async-signal-safe. Modelled on `sem_trywait`.
+ * Does not block. Async-signal-safe. Modelled on `sem_trywait`, but returns the error number.
  *
  * # Safety
  * `sem` must be NULL or point to a semaphore.
@@ -2243,6 +2286,32 @@ void ww_set_spin_budget_ns(uint64_t nanoseconds);
  * (the version of the header that it was compiled with): major * 1000000 + minor * 1000 + patch.
  */
 unsigned int ww_version(void);
+
+/**
+ * Starts to count what the objects of this library have to do, in all threads of the process.
+ *
+ * Only waits and wakes are counted: an uncontended lock or unlock runs the same code whether
+ * counting is on or off, and counts as nothing. A wait or a wake costs one atomic addition more.
+ * After a fork the child starts at zero.
+ *
+ * Does not block. May be called at any time, even while objects are in use.
+ */
+void ww_stats_enable(void);
+
+/**
+ * Stops counting. The counts stay as they are.
+ *
+ * Does not block. Async-signal-safe.
+ */
+void ww_stats_disable(void);
+
+/**
+ * Returns how often this event (`WW_STATS_CONTENDED` ...) has happened since the first
+ * `ww_stats_enable`; 0 for an unknown event. Other threads go on counting meanwhile.
+ *
+ * Does not block.
+ */
+uint64_t ww_stats_count(unsigned int event);
 
 /**
  * Begins to record why the threads of this process wait for the objects of this library: which

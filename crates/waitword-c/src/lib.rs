@@ -6,6 +6,7 @@
 //! |------|---------------|
 //! | `futex2.rs`, `classic.rs` | the futex calls |
 //! | `settings.rs` | the waiter table's size, the spin budget, the version |
+//! | `stats.rs` | counts of waits and wakes |
 //! | `record.rs` | the recording of waits |
 //! | `constants.rs`, `lock_flags.rs` | the constants for the preprocessor |
 //! | `call.rs` | code shared by the lock functions |
@@ -50,6 +51,8 @@ pub mod event;
 pub mod once;
 
 pub mod settings;
+
+pub mod stats;
 
 pub mod record;
 

@@ -67,9 +67,10 @@ pub unsafe extern "C" fn ww_sem_destroy(sem: *mut ww_sem_t) -> c_int {
 ///   Call again, unless the signal is what you waited for.
 /// - `EINVAL`: `sem` is NULL or misaligned.
 ///
-/// Blocks. Not a cancellation point. Modelled on `sem_wait`. If the semaphore is process-shared and
-/// a process is killed that was just woken for it, the other waiters check the value again within a
-/// second; before Linux 5.16 they sleep until the next post.
+/// Blocks. Not a cancellation point. Modelled on `sem_wait`, but returns the error number: where
+/// `while (sem_wait(s) == -1 && errno == EINTR);` was, write `while (ww_sem_wait(s) == EINTR);`. If
+/// the semaphore is process-shared and a process is killed that was just woken for it, the other
+/// waiters check the value again within a second; before Linux 5.16 they sleep until the next post.
 ///
 /// # Safety
 /// `sem` must be NULL or point to a semaphore.
@@ -85,7 +86,7 @@ pub unsafe extern "C" fn ww_sem_wait(sem: *mut ww_sem_t) -> c_int {
 /// - `EAGAIN`: the value is 0.
 /// - `EINVAL`: `sem` is NULL or misaligned.
 ///
-/// Does not block. Async-signal-safe. Modelled on `sem_trywait`.
+/// Does not block. Async-signal-safe. Modelled on `sem_trywait`, but returns the error number.
 ///
 /// # Safety
 /// `sem` must be NULL or point to a semaphore.

@@ -4,7 +4,8 @@
 //! # The locks
 //!
 //! [`Mutex`], [`RwLock`], [`Condvar`], [`ReentrantMutex`], [`FairMutex`] and [`Once`] have
-//! parking_lot's names and interface: a program that uses parking_lot need only change its `use`.
+//! parking_lot's names and interface: a program that uses parking_lot need only change its `use`,
+//! or not even that, if it renames the dependency: `parking_lot = { package = "waitword", ... }`.
 //! [`OnceLock`] and [`LazyLock`] are as in std. There are also [`Semaphore`], [`Barrier`],
 //! [`Event`], [`AutoEvent`], [`Latch`] and, on the standard atomics, [`AtomicWait`].
 //! [`RobustMutex`] survives the death of its holder's process, [`PiMutex`] inherits priorities, and

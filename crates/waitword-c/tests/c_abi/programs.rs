@@ -76,6 +76,11 @@ fn robust_mutexes() {
 }
 
 #[test]
+fn statistics() {
+    compiles_and_runs("tests/c/stats.c");
+}
+
+#[test]
 fn the_standard_s_requirements() {
     compiles_and_runs_in_cpp("tests/cpp/requirements.cpp");
 }
