@@ -2282,6 +2282,37 @@ uint64_t ww_spin_budget_ns(void);
 void ww_set_spin_budget_ns(uint64_t nanoseconds);
 
 /**
+ * Begins a short critical section in which the kernel is asked not to preempt the calling thread
+ * (a time slice extension: rseq, Linux 7.0, glibc 2.41; `waitword doctor` shows whether they are
+ * there).
+ *
+ * If the thread's time slice ends in the section, it runs on for a few microseconds, so that it
+ * does not keep others waiting for a whole time slice. Meant for a section of less than about a
+ * microsecond, in which the thread holds a lock that others need soon and makes no system call.
+ *
+ * Returns 1 if it asked, and 0 if a section around this one has asked already or if there are no
+ * extensions. Pass the result to `ww_time_slice_end`, in the same thread, after the unlock:
+ *
+ *     int asked = ww_time_slice_extend();
+ *     ww_mutex_lock(&mutex);
+ *     ...
+ *     ww_mutex_unlock(&mutex);
+ *     ww_time_slice_end(asked);
+ *
+ * Does not block. A thread's first call may make one system call. Async-signal-safe.
+ */
+int ww_time_slice_extend(void);
+
+/**
+ * Ends a section that `ww_time_slice_extend` has begun, given its result. If the thread was given
+ * more time, it yields its CPU here.
+ *
+ * If a section is never ended, the request lasts until the kernel next interrupts the thread. Does
+ * not block. Async-signal-safe.
+ */
+void ww_time_slice_end(int asked);
+
+/**
  * Returns the version of the library that the program runs with, in the format of `WW_VERSION`
  * (the version of the header that it was compiled with): major * 1000000 + minor * 1000 + patch.
  */

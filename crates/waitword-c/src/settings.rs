@@ -1,10 +1,10 @@
 //! Queries and settings of the library itself: the waiter table's size, the spin budget, the
-//! version.
+//! version; and of the calling thread: time slice extensions.
 
 use crate::fail;
-use core::ffi::{c_long, c_uint};
+use core::ffi::{c_int, c_long, c_uint};
 use core::time::Duration;
-use waitword_core::{spin, table};
+use waitword_core::{abi_support, spin, table};
 
 /// Returns the current number of buckets in the process's table of private waiters; 0 before the
 /// first wait.
@@ -58,6 +58,41 @@ pub extern "C" fn ww_spin_budget_ns() -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn ww_set_spin_budget_ns(nanoseconds: u64) {
     spin::set_budget(Duration::from_nanos(nanoseconds));
+}
+
+/// Begins a short critical section in which the kernel is asked not to preempt the calling thread
+/// (a time slice extension: rseq, Linux 7.0, glibc 2.41; `waitword doctor` shows whether they are
+/// there).
+///
+/// If the thread's time slice ends in the section, it runs on for a few microseconds, so that it
+/// does not keep others waiting for a whole time slice. Meant for a section of less than about a
+/// microsecond, in which the thread holds a lock that others need soon and makes no system call.
+///
+/// Returns 1 if it asked, and 0 if a section around this one has asked already or if there are no
+/// extensions. Pass the result to `ww_time_slice_end`, in the same thread, after the unlock:
+///
+///     int asked = ww_time_slice_extend();
+///     ww_mutex_lock(&mutex);
+///     ...
+///     ww_mutex_unlock(&mutex);
+///     ww_time_slice_end(asked);
+///
+/// Does not block. A thread's first call may make one system call. Async-signal-safe.
+#[unsafe(no_mangle)]
+pub extern "C" fn ww_time_slice_extend() -> c_int {
+    c_int::from(abi_support::extend_time_slice())
+}
+
+/// Ends a section that `ww_time_slice_extend` has begun, given its result. If the thread was given
+/// more time, it yields its CPU here.
+///
+/// If a section is never ended, the request lasts until the kernel next interrupts the thread. Does
+/// not block. Async-signal-safe.
+#[unsafe(no_mangle)]
+pub extern "C" fn ww_time_slice_end(asked: c_int) {
+    if asked != 0 {
+        abi_support::end_time_slice_extension();
+    }
 }
 
 /// Returns the version of the library that the program runs with, in the format of `WW_VERSION`

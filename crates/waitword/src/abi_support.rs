@@ -36,6 +36,17 @@ pub fn process_number() -> u32 {
     crate::sys::generation::generation()
 }
 
+/// [`time_slice::extend`](crate::time_slice::extend) without a guard: whether this call asked. Then
+/// the same thread ends the section by [`end_time_slice_extension`].
+pub fn extend_time_slice() -> bool {
+    crate::sys::time_slice::request()
+}
+
+/// Ends a section in which [`extend_time_slice`] has asked.
+pub fn end_time_slice_extension() {
+    crate::sys::time_slice::release();
+}
+
 /// Makes all mutexes of the adaptive flavour in this process wait like those of `flavour`;
 /// [`Adaptive`](PosixFlavour::Adaptive) undoes that. Best called before the first lock.
 ///

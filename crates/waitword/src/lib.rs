@@ -197,5 +197,6 @@ cfg_if! {
         pub use sys::clock::{Clock, Deadline};
         pub use sys::probe;
         pub use sys::tid::tid as thread_number;
+        pub use sys::time_slice;
     }
 }

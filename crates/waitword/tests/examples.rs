@@ -57,6 +57,7 @@ examples! {
     from_parking_lot
     park_threads
     ring_between_processes
+    time_slices
     wait_on_many
     wasm_wait_notify
     work_queue

@@ -1,14 +1,19 @@
 //! Kernels that lack newer features, on any kernel: a filter of system calls (seccomp(2)) answers
-//! like Linux 5.10. Everything that can work must work; what cannot must be refused at once.
-//! `scripts/old-kernel` runs the other test programs in this way, and `scripts/qemu old` runs all
-//! of them on a real old kernel.
+//! like Linux 5.10, or like 4.19. Everything that can work must work; what cannot must be refused
+//! at once. `scripts/old-kernel` runs the other test programs in this way, and `scripts/qemu old`
+//! runs all of them on a real old kernel.
 //!
-//! | since | what | here |
-//! |-------|------|------|
-//! | 5.14 | FUTEX_LOCK_PI2 | `ENOSYS` |
-//! | 5.16 | futex_waitv | `ENOSYS` |
-//! | 6.7 | futex_wait, futex_wake, futex_requeue | `ENOSYS` |
-//! | 6.16 | PR_FUTEX_HASH | `EINVAL` |
+//! | since | what | like 5.10 | like 4.19 |
+//! |-------|------|-----------|-----------|
+//! | 5.1 to 5.10 | clone3, pidfd_open, openat2 and all other new calls | | `ENOSYS` |
+//! | 5.4 | MADV_COLD, MADV_PAGEOUT | | `EINVAL` |
+//! | 5.10 | membarrier(2) for restartable sequences | | `EINVAL` |
+//! | 5.14 | FUTEX_LOCK_PI2 | `ENOSYS` | `ENOSYS` |
+//! | 5.16 | futex_waitv | `ENOSYS` | `ENOSYS` |
+//! | 6.7 | futex_wait, futex_wake, futex_requeue | `ENOSYS` | `ENOSYS` |
+//! | 6.16 | PR_FUTEX_HASH | `EINVAL` | `EINVAL` |
+//! | 7.0 | PR_RSEQ_SLICE_EXTENSION | `EINVAL` | `EINVAL` |
+//! | 7.3 | FUTEX_ROBUST_UNLOCK | `ENOSYS` | `ENOSYS` |
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -26,8 +31,16 @@ use waitword_testkit::{
     until_waiting, watch,
 };
 
+/// The first call after those of 4.19 and its end: since 5.1 the numbers are the same on every
+/// architecture, except on Alpha.
+const SINCE_5_1: std::ops::Range<libc::c_long> = 424..480;
+
 const FUTEX_LOCK_PI2: u32 = 13;
+const FUTEX_ROBUST_UNLOCK: u32 = 512;
 const PR_FUTEX_HASH: u32 = 78;
+const PR_RSEQ_SLICE_EXTENSION: u32 = 79;
+/// The membarrier(2) commands for restartable sequences: 1 << 7 and 1 << 8.
+const MEMBARRIER_RSEQ: [u32; 2] = [1 << 7, 1 << 8];
 
 /// From here on this thread, and the threads that it starts, see the futexes of Linux 5.10.
 fn become_old() {
@@ -37,8 +50,27 @@ fn become_old() {
     // Whatever its flags are.
     let lock_pi2 = call(libc::SYS_futex).with(1, 127, FUTEX_LOCK_PI2);
     refuse(libc::ENOSYS, [lock_pi2]);
-    let hash = call(libc::SYS_prctl).with(0, u32::MAX, PR_FUTEX_HASH);
-    refuse(libc::EINVAL, [hash]);
+    let robust_unlock = call(libc::SYS_futex).with(1, FUTEX_ROBUST_UNLOCK, FUTEX_ROBUST_UNLOCK);
+    refuse(libc::ENOSYS, [robust_unlock]);
+    for option in [PR_FUTEX_HASH, PR_RSEQ_SLICE_EXTENSION] {
+        refuse(libc::EINVAL, [call(libc::SYS_prctl).with(0, u32::MAX, option)]);
+    }
+}
+
+/// The same, and the other system calls of Linux 4.19.
+fn become_older() {
+    become_old();
+    let newer: Vec<_> = SINCE_5_1.map(call).collect();
+    refuse::<{ (SINCE_5_1.end - SINCE_5_1.start) as usize }>(
+        libc::ENOSYS,
+        newer.try_into().expect("as many as the range has"),
+    );
+    for command in MEMBARRIER_RSEQ {
+        refuse(libc::EINVAL, [call(libc::SYS_membarrier).with(0, u32::MAX, command)]);
+    }
+    for advice in [libc::MADV_COLD, libc::MADV_PAGEOUT] {
+        refuse(libc::EINVAL, [call(libc::SYS_madvise).with(2, u32::MAX, advice as u32)]);
+    }
 }
 
 /// Runs a test in a process of its own, which is on an old kernel from its first futex on.
@@ -56,7 +88,11 @@ fn on_an_old_kernel(check: impl FnOnce()) {
 fn a_program_runs_there() {
     let [program, arguments] = ["WAITWORD_TEST_PROGRAM", "WAITWORD_TEST_ARGUMENTS"]
         .map(|name| std::env::var(name).expect("scripts/old-kernel sets it"));
-    become_old();
+    match std::env::var("WAITWORD_TEST_KERNEL").as_deref() {
+        Ok("5.10") | Err(_) => become_old(),
+        Ok("4.19") => become_older(),
+        Ok(other) => panic!("no filter for Linux {other}"),
+    }
     let mut command = Command::new(program);
     panic!("{}", command.args(arguments.split_whitespace()).exec());
 }
@@ -76,10 +112,36 @@ fn the_probes_report_it() {
             probe::futex2_wake_call(),
             probe::futex2_requeue_call(),
             probe::futex2_numa(),
+            probe::robust_unlock(),
         ] {
             assert_eq!(support, missing);
         }
         assert_eq!(probe::private_hash_slots(), Err(waitword::raw::Errno::INVAL));
+        assert_eq!(probe::slice_extension(), Support::No(waitword::raw::Errno::INVAL));
+    });
+}
+
+/// The filter of the machine that `scripts/qemu 4.19` boots.
+#[test]
+fn the_calls_of_later_kernels_are_unknown_to_4_19() {
+    in_fresh_process(|| {
+        become_older();
+        let _watchdog = watch();
+        // clone3, openat2, futex_waitv, rseq_slice_yield.
+        for number in [435, 437, 449, 471] {
+            // SAFETY: the filter refuses the call before its arguments, all null, are looked at.
+            let result = unsafe { libc::syscall(number, 0, 0, 0, 0, 0, 0) };
+            let error = std::io::Error::last_os_error().raw_os_error();
+            assert_eq!((result, error), (-1, Some(libc::ENOSYS)), "{number}");
+        }
+        // The C library starts threads without clone3 there.
+        let word = AtomicU32::new(0);
+        thread::scope(|scope| {
+            let waiter = scope.spawn(|| Futex::private(&word).wait(0));
+            until_waiting(&word, 1);
+            assert_eq!(Futex::private(&word).wake(1), Ok(1));
+            assert_eq!(waiter.join().unwrap(), Ok(()));
+        });
     });
 }
 

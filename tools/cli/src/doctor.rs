@@ -4,6 +4,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::process::ExitCode;
 use waitword::probe::{self, Support};
+use waitword::time_slice;
 
 /// Longer lines are hard to read.
 const WIDEST: u16 = 130;
@@ -175,6 +176,7 @@ fn placement() -> Vec<Finding> {
         ),
     };
     let wipe = probe::wipe_on_fork();
+    let robust = probe::robust_unlock();
     vec![
         finding("FUTEX2_NUMA", probe::futex2_numa(), numa),
         finding(
@@ -184,6 +186,17 @@ fn placement() -> Vec<Finding> {
              pass the flag to the kernel.",
         ),
         finding("kernel's private hash slots", hash, so),
+        finding(
+            "robust unlock",
+            robust,
+            either(
+                robust,
+                "A robust mutex is freed and off its thread's list in one step: always with \
+                 priority inheritance, and without it if no thread waits.",
+                "If a thread is killed as it unlocks a robust mutex, its memory must not be reused \
+                 until the thread has ended.",
+            ),
+        ),
         finding(
             "MADV_WIPEONFORK",
             wipe,
@@ -217,11 +230,7 @@ fn scheduler() -> Vec<Finding> {
             "Gives a thread its CPU number without a system call. Locks use it to choose which \
              waiter to wake.",
         ),
-        finding(
-            "rseq slice extension",
-            probe::slice_extension(),
-            "Not used yet. It could keep a thread from being preempted while it holds a bucket.",
-        ),
+        slice_extension(),
         finding(
             "perf switch ring",
             probe::switch_ring(),
@@ -234,6 +243,26 @@ fn scheduler() -> Vec<Finding> {
             "Above 2, an unprivileged process has no switch ring.",
         ),
     ]
+}
+
+fn slice_extension() -> Finding {
+    let kernel = probe::slice_extension();
+    let so = match (kernel.is_there(), time_slice::is_available()) {
+        (true, true) => {
+            "A thread that holds a bucket asks for one, so that it is not preempted there. So does \
+             `time_slice::extend`."
+        }
+        // The variable is the other reason, and whoever sets it knows.
+        (true, false) => {
+            "Not used: it needs an rseq area as large as the kernel's, which glibc 2.41 registers \
+             (and WAITWORD_TIME_SLICE must not be 0)."
+        }
+        (false, _) => {
+            "A thread may be preempted while it holds a bucket; others that need the bucket sleep \
+             then. Linux 7.0 has extensions, if built with CONFIG_RSEQ_SLICE_EXTENSION."
+        }
+    };
+    finding("rseq slice extension", kernel, so)
 }
 
 #[cfg(test)]

@@ -337,6 +337,11 @@ static void settings(void)
     GIVES(1500, ww_spin_budget_ns());
     ww_set_spin_budget_ns(0);
     GIVES(0, ww_spin_budget_ns());
+    /* Where there are no time slice extensions, no section asks. */
+    int outer = ww_time_slice_extend(), inner = ww_time_slice_extend();
+    ww_time_slice_end(inner);
+    ww_time_slice_end(outer);
+    GIVES(true, (outer == 0 || outer == 1) && inner <= outer);
 }
 
 static void every_operation(void)

@@ -55,10 +55,11 @@ use crate::sys::clock::Deadline;
 #[cfg(not(loom))]
 use crate::sys::moving_time::Time;
 use crate::sys::tid::tid;
-use crate::sys::{Errno, futex_pi};
+use crate::sys::{Errno, futex_pi, robust};
 #[cfg(not(loom))]
 use core::cell::Cell;
 use core::fmt;
+use core::sync::atomic::AtomicUsize;
 
 #[cfg(all(test, not(loom)))]
 mod priority_tests;
@@ -333,9 +334,27 @@ pub(crate) fn unlock(word: &AtomicU32, scope: Scope) -> Result<(), PiError> {
 
 #[cold]
 fn unlock_contended(word: &AtomicU32, scope: Scope) -> Result<(), PiError> {
+    unlock_by(word, || futex_pi::unlock(word, is_private(scope)))
+}
+
+/// The unlock of a robust lock on which threads wait, where the kernel clears the thread's pending
+/// operation in the same call.
+///
+/// # Errors
+/// As for [`unlock`].
+#[cold]
+pub(crate) fn unlock_robust(word: &AtomicU32, pending: &AtomicUsize) -> Result<(), PiError> {
+    match unlock_by(word, || robust::unlock_pi(word, pending)) {
+        // A sandbox that knows futex(2)'s older operations only.
+        Err(PiError::Unsupported) => unlock(word, Scope::Shared),
+        answer => answer,
+    }
+}
+
+fn unlock_by(word: &AtomicU32, call: impl Fn() -> Result<(), Errno>) -> Result<(), PiError> {
     record::releasing(address(word), || true, || true);
     loop {
-        match futex_pi::unlock(word, is_private(scope)) {
+        match call() {
             Ok(()) => {
                 stats::count(Event::Wakes);
                 return Ok(());

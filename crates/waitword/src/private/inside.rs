@@ -18,9 +18,15 @@
 //! Thread and handler share these few words and never run at once, so relaxed atomics and a
 //! compiler fence are enough. Handlers nest. Each leaves its whole note before the code it
 //! interrupted continues, and none delivers, since all of them find `inside` set.
+//!
+//! A thread inside a bucket also asks for a time slice extension, where there are any
+//! (`sys/time_slice.rs`). What it has to do for that at both ends of a section is in the word that
+//! counts the notes. So a thread without extensions pays for one look at that word when it enters,
+//! and for none when it leaves.
 
 use super::key::Key;
 use crate::atomic::thread_static;
+use crate::sys::time_slice;
 use core::cell::Cell;
 use core::sync::atomic::{
     AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, compiler_fence,
@@ -41,9 +47,20 @@ pub(super) enum Note {
 
 const ROOM: usize = 8;
 
+/// The bits of `State::left` above the number of notes. The thread does not know yet whether it can
+/// extend its time slice.
+const UNASKED: usize = 1 << (usize::BITS - 1);
+/// It can.
+const EXTENDS: usize = 1 << (usize::BITS - 2);
+/// It has asked in this section.
+const REQUESTED: usize = 1 << (usize::BITS - 3);
+/// The number of notes.
+const NOTES: usize = REQUESTED - 1;
+
 struct State {
     inside: AtomicBool,
-    /// The number of notes left; more than `ROOM` means that some found no room.
+    /// The number of notes left; more than `ROOM` means that some found no room. And the bits
+    /// above.
     left: AtomicUsize,
     notes: [Cell<Note>; ROOM],
 }
@@ -53,7 +70,7 @@ thread_static! {
     static STATE: State = const {
         State {
             inside: AtomicBool::new(false),
-            left: AtomicUsize::new(0),
+            left: AtomicUsize::new(if cfg!(loom) { 0 } else { UNASKED }),
             notes: [const { Cell::new(Note::WakeAll) }; ROOM],
         }
     };
@@ -65,8 +82,26 @@ pub(super) fn enter() {
     STATE.with(|state| {
         debug_assert!(!state.inside.load(Relaxed), "sections do not nest");
         state.inside.store(true, Relaxed);
+        if state.left.load(Relaxed) != 0 {
+            begin_extension(state);
+        }
     });
     compiler_fence(SeqCst);
+}
+
+/// Asks for a time slice extension, if the thread can.
+#[cold]
+fn begin_extension(state: &State) {
+    // Atomic steps, here and below: a handler may leave a note at any time.
+    if state.left.load(Relaxed) & UNASKED != 0 {
+        if time_slice::is_available() {
+            state.left.fetch_or(EXTENDS, Relaxed);
+        }
+        state.left.fetch_and(!UNASKED, Relaxed);
+    }
+    if state.left.load(Relaxed) & EXTENDS != 0 && time_slice::request() {
+        state.left.fetch_or(REQUESTED, Relaxed);
+    }
 }
 
 /// The thread has unlocked its buckets.
@@ -89,31 +124,42 @@ pub(crate) fn leave_note(key: Key, count: usize, mask: u64) {
     let note = Note::Wake { key, count, mask };
     STATE.with(|state| {
         // One step, so that a handler that interrupts this one takes another place.
-        let place = state.left.fetch_add(1, Relaxed);
+        let place = state.left.fetch_add(1, Relaxed) & NOTES;
         if let Some(free) = state.notes.get(place) {
             free.set(note);
         }
     });
 }
 
-/// Whether handlers have left notes that are not delivered yet.
+/// Whether there is anything to do after a section: an extension to end, or notes to deliver.
 #[inline]
-pub(super) fn has_notes() -> bool {
+pub(super) fn has_left_something() -> bool {
     STATE.with(|state| state.left.load(Relaxed)) != 0
+}
+
+/// Gives back the rest of the time slice extension, if the section that has just been left asked
+/// for one.
+pub(super) fn end_extension() {
+    STATE.with(|state| {
+        if state.left.load(Relaxed) & REQUESTED != 0 {
+            state.left.fetch_and(!REQUESTED, Relaxed);
+            time_slice::release();
+        }
+    });
 }
 
 /// The next note to deliver. The thread is outside, so no handler leaves one meanwhile.
 pub(super) fn next_note() -> Option<Note> {
     STATE.with(|state| {
         let left = state.left.load(Relaxed);
-        match left {
+        match left & NOTES {
             0 => None,
-            1..=ROOM => {
+            notes @ 1..=ROOM => {
                 state.left.store(left - 1, Relaxed);
-                Some(state.notes[left - 1].get())
+                Some(state.notes[notes - 1].get())
             }
             _ => {
-                state.left.store(0, Relaxed);
+                state.left.store(left & !NOTES, Relaxed);
                 Some(Note::WakeAll)
             }
         }

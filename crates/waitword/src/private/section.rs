@@ -31,15 +31,16 @@ impl Drop for Section<'_> {
     #[inline]
     fn drop(&mut self) {
         inside::leave();
-        if inside::has_notes() {
-            self.deliver();
+        if inside::has_left_something() {
+            self.finish();
         }
     }
 }
 
 impl Section<'_> {
     #[cold]
-    fn deliver(&self) {
+    fn finish(&self) {
+        inside::end_extension();
         let waiter_table = self.waiter_table;
         while let Some(note) = inside::next_note() {
             match note {

@@ -44,6 +44,9 @@ pub(crate) mod robust;
 pub(crate) mod rseq;
 pub(crate) mod thread_word;
 pub(crate) mod tid;
+pub mod time_slice;
+#[cfg(not(loom))]
+mod vdso;
 
 pub use errno::Errno;
 

@@ -23,6 +23,7 @@ pub use machine::{
 use super::from_raw;
 use crate::sys::Errno;
 use core::fmt;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use syscalls::{Sysno, syscall4, syscall5, syscall6};
 
 const SIZE_U32: usize = 2;
@@ -30,6 +31,8 @@ const NUMA: usize = 4;
 const MPOL: usize = 8;
 const PRIVATE: usize = 128;
 const CLOCK_MONOTONIC: usize = 1;
+/// The kernel's own, which has no name outside it.
+const ENOTSUPP: i32 = 524;
 
 /// Whether the kernel supports what was probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +71,7 @@ impl fmt::Display for Support {
             Self::No(Errno::NOSYS) => f.write_str("no (ENOSYS)"),
             Self::No(Errno::INVAL) => f.write_str("no (EINVAL)"),
             Self::No(Errno::PERM) => f.write_str("not allowed (EPERM)"),
+            Self::No(error) if error.raw_os_error() == ENOTSUPP => f.write_str("no (ENOTSUPP)"),
             Self::No(Errno::ACCESS) => f.write_str("not allowed (EACCES)"),
             Self::No(error) => write!(f, "no ({error})"),
         }
@@ -219,6 +223,33 @@ pub fn futex() -> Support {
     let result =
         from_raw(unsafe { syscall4(Sysno::futex, (&raw const word) as usize, WAIT_PRIVATE, 1, 0) });
     Support::answers(result, Errno::AGAIN)
+}
+
+/// Whether the kernel can free a robust mutex's word, clear the thread's pending operation and wake
+/// a waiter in one call (`FUTEX_ROBUST_UNLOCK`, Linux 7.3).
+pub fn robust_unlock() -> Support {
+    const WAKE_PRIVATE: usize = 1 | 128;
+    const ROBUST_UNLOCK: usize = 512;
+    // Anything but 0: the kernel sets both to 0.
+    let (word, pending) = (AtomicU32::new(1), AtomicUsize::new(1));
+    // SAFETY: a kernel that has the operation writes zeros to the word and to the pointer-sized
+    // `pending`, variables here that outlive the call. Another one refuses the unknown operation.
+    // No thread waits on a variable of this function.
+    let result = from_raw(unsafe {
+        syscall6(
+            Sysno::futex,
+            word.as_ptr() as usize,
+            WAKE_PRIVATE | ROBUST_UNLOCK,
+            1,
+            0,
+            pending.as_ptr() as usize,
+            0,
+        )
+    });
+    match result {
+        Ok(_) if word.load(Relaxed) != 0 || pending.load(Relaxed) != 0 => Support::No(Errno::NOSYS),
+        result => Support::succeeds(result),
+    }
 }
 
 #[cfg(all(test, not(loom)))]

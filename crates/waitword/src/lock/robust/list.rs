@@ -173,6 +173,12 @@ impl List {
         self.head().list_op_pending.store(0, Relaxed);
     }
 
+    /// The word that [`begin`](Self::begin) sets and [`end`](Self::end) clears.
+    #[inline]
+    pub(super) fn pending(&self) -> &AtomicUsize {
+        &self.head().list_op_pending
+    }
+
     /// Inserts the mutex at the front of the list.
     ///
     /// # Safety

@@ -47,9 +47,11 @@
 //!   and use or map the memory for something else. If the unlocker is killed just then, the kernel
 //!   treats that memory as a word: it may wake a thread needlessly, and if the 32 bits happen to
 //!   equal the dead thread's TID, it sets `OWNER_DIED` in them. glibc has the same problem (its bug
-//!   14485); only a kernel that frees the word and clears `list_op_pending` itself can fix it. If
-//!   you destroy robust mutexes while threads may be killed in them, leave the memory alone until
-//!   those threads have ended.
+//!   14485); only a kernel that frees the word and clears `list_op_pending` itself can fix it.
+//!   Linux 7.3 does: with it there is no such moment if no thread waits, and none at all with
+//!   inheritance. (Its call for a word with waiters frees it with 0, so that the usual protocol
+//!   works. Ours must keep `WAITERS` in the word: see `word.rs`.) If you destroy robust mutexes
+//!   while threads may be killed in them, leave the memory alone until those threads have ended.
 //! * **2048 mutexes**: of the mutexes that a thread holds, the kernel handles the 2048 locked last.
 //! * **Trust.** A process that can write the memory can put any value into the mutex, and lead a
 //!   holder's list astray. Share it only with processes that are allowed to crash you.
@@ -69,6 +71,7 @@ use crate::futex::Scope;
 use crate::lock::const_fn::const_fn;
 use crate::lock::pi::{self, Acquired, OWNER_DIED, TID_MASK};
 use crate::sys::clock::Deadline;
+use crate::sys::robust;
 use crate::sys::tid::tid;
 
 /// What a robust mutex does when its holder locks it again.
@@ -254,7 +257,7 @@ impl RawRobustMutex {
         // function's contract, and inserted it into its list.
         unsafe { list.unlink(self.entry()) };
         step(Step::Unlinked);
-        self.release(me);
+        self.release(me, list);
         list.end();
         step(Step::Unlocked);
         Ok(())
@@ -407,7 +410,7 @@ impl RawRobustMutex {
     unsafe fn enter(&self, me: u32, list: List, taken: Taken) -> Result<RobustLocked, RobustError> {
         step(Step::Taken);
         if self.state.load(Relaxed) == NOT_RECOVERABLE {
-            self.release(me);
+            self.release(me, list);
             list.end();
             return Err(RobustError::NotRecoverable);
         }
@@ -429,15 +432,25 @@ impl RawRobustMutex {
         Ok(if taken.died { RobustLocked::OwnerDied } else { RobustLocked::Clean })
     }
 
+    /// Frees the word; where the kernel can, together with `list_op_pending`.
     #[inline]
-    fn release(&self, me: u32) {
-        if self.inherits() {
-            // The kernel refuses only a word that something has overwritten; there is no caller to
-            // report that to.
-            let _ = pi::unlock(&self.word, Scope::Shared);
-            step(Step::Released);
-        } else {
-            word::release(&self.word, me);
+    fn release(&self, me: u32, list: List) {
+        match robust::try_unlock(&self.word, me, list.pending()) {
+            Some(true) => step(Step::Released),
+            Some(false) if self.inherits() => {
+                // As below.
+                let _ = pi::unlock_robust(&self.word, list.pending());
+                step(Step::Released);
+            }
+            None if self.inherits() => {
+                // The kernel refuses only a word that something has overwritten; there is no caller
+                // to report that to.
+                let _ = pi::unlock(&self.word, Scope::Shared);
+                step(Step::Released);
+            }
+            // The kernel's combined call would free the word with 0, but `WAITERS` must stay
+            // (`word.rs`).
+            Some(false) | None => word::release(&self.word, me),
         }
     }
 

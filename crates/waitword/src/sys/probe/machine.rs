@@ -64,8 +64,9 @@ fn auxiliary(vector: &[u8], key: usize) -> Option<usize> {
     })
 }
 
-/// Whether a thread can ask for a little more time before it is preempted (rseq's time-slice
-/// extension, `prctl` 79, Linux 7.0).
+/// Whether the kernel has rseq's time slice extensions (`prctl` 79, Linux 7.0; `ENOTSUPP` from one
+/// that was built without them, though it is new enough). Whether the calling thread can use them
+/// depends on the C library too: [`time_slice::is_available`](crate::time_slice::is_available).
 pub fn slice_extension() -> Support {
     const PR_RSEQ_SLICE_EXTENSION: usize = 79;
     const GET: usize = 1;
