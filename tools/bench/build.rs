@@ -65,7 +65,12 @@ fn main() {
         }
     }
     println!("cargo::rustc-env=WAITWORD_COMPILER={}", compiler_version());
-    println!("cargo::rerun-if-changed=../../Cargo.lock");
+    // Only a package that cargo has packed has this file. What is around it is another's.
+    if Path::new("Cargo.toml.orig").exists() {
+        println!("cargo::rustc-env=WAITWORD_PACKED={}", packed_commit().unwrap_or_default());
+    } else {
+        println!("cargo::rerun-if-changed=../../Cargo.lock");
+    }
     println!("cargo::rustc-env=WAITWORD_PEERS={}", versions());
     if nsync() {
         println!("cargo::rustc-cfg=has_nsync");
@@ -146,6 +151,14 @@ fn versions() -> String {
     let texts: Vec<String> =
         all.iter().map(|(name, version)| format!("{name}={version}")).collect();
     texts.join(";")
+}
+
+/// The commit that cargo noted when it packed this package, with a `+` if it packed changes too.
+fn packed_commit() -> Option<String> {
+    let text = std::fs::read_to_string(".cargo_vcs_info.json").ok()?;
+    let (_, rest) = text.split_once("\"sha1\": \"")?;
+    let commit = rest.get(..40)?.to_owned();
+    Some(if rest.contains("\"dirty\": true") { commit + "+" } else { commit })
 }
 
 /// The version recorded in the lock file.

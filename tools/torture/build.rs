@@ -14,6 +14,21 @@ const SOURCES: [&str; 4] = [
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    // Only a package that cargo has packed has this file. A git repository around it is another's.
+    let commit = if Path::new("Cargo.toml.orig").exists() { packed_commit() } else { here() };
+    println!("cargo::rustc-env=WAITWORD_COMMIT={}", commit.unwrap_or_else(|| "unknown".to_owned()));
+}
+
+/// The commit that cargo noted when it packed this package.
+fn packed_commit() -> Option<String> {
+    let text = std::fs::read_to_string(".cargo_vcs_info.json").ok()?;
+    let (_, rest) = text.split_once("\"sha1\": \"")?;
+    let commit = rest.get(..7)?.to_owned();
+    Some(if rest.contains("\"dirty\": true") { commit + "+" } else { commit })
+}
+
+/// The commit of the repository, whose changes are watched from now on.
+fn here() -> Option<String> {
     for source in SOURCES {
         println!("cargo::rerun-if-changed={source}");
     }
@@ -23,10 +38,7 @@ fn main() {
     {
         println!("cargo::rerun-if-changed={log}");
     }
-    println!(
-        "cargo::rustc-env=WAITWORD_COMMIT={}",
-        commit().unwrap_or_else(|| "unknown".to_owned())
-    );
+    commit()
 }
 
 /// The commit, with a `+` if the source was changed since. `None`: the source is not in a

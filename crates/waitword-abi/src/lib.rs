@@ -5,6 +5,8 @@
 //! expression: [`answer`] around a closure in which `?` returns the number of the error, whatever
 //! its type.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod once;
 
 use core::ffi::c_int;
@@ -93,3 +95,8 @@ pub unsafe fn deadline_on(clock: c_int, time: *const timespec) -> Result<Deadlin
     // SAFETY: forwards this function's own contract.
     unsafe { deadline(self::clock(clock)?, time) }
 }
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

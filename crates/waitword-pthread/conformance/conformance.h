@@ -110,9 +110,14 @@ __attribute__((format(printf, 2, 3), unused)) static void say(const char *what, 
 
 #define ANSWER(what, format, ...) say("answer", "." what " " format, __VA_ARGS__)
 
+/* glibc has it since 2.32. */
+extern const char *strerrorname_np(int error) __THROW __attribute__((weak));
+
 static inline const char *error_name(long error) {
     static __thread char number[24];
-    const char *name = error > 0 && error < 4096 ? strerrorname_np((int)error) : NULL;
+    const char *name = strerrorname_np != NULL && error > 0 && error < 4096
+                           ? strerrorname_np((int)error)
+                           : NULL;
     if (name != NULL) return name;
     snprintf(number, sizeof number, "%ld", error);
     return number;

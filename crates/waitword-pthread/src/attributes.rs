@@ -1,5 +1,5 @@
 //! Decodes glibc's attribute objects. glibc's own functions create and change them. The layouts are
-//! those of glibc 2.34 and, so far, of all later versions.
+//! those of glibc 2.28 to 2.43 (`scripts/glibc` runs tests on what Debian has of them).
 
 use libc::{pthread_barrierattr_t, pthread_condattr_t, pthread_mutexattr_t, pthread_rwlockattr_t};
 use waitword::Preference;

@@ -17,7 +17,7 @@ use waitword_record::Take;
 use waitword_record::format::Object;
 
 mod glibc {
-    use super::{c_int, clockid_t, pthread_mutex_t, pthread_mutexattr_t, timespec};
+    use super::{c_int, pthread_mutex_t, pthread_mutexattr_t};
 
     crate::real::real! {
         fn pthread_mutex_init(
@@ -27,12 +27,11 @@ mod glibc {
         fn pthread_mutex_destroy(mutex: *mut pthread_mutex_t) -> c_int;
         fn pthread_mutex_lock(mutex: *mut pthread_mutex_t) -> c_int;
         fn pthread_mutex_trylock(mutex: *mut pthread_mutex_t) -> c_int;
-        fn pthread_mutex_clocklock(
-            mutex: *mut pthread_mutex_t,
-            clock: clockid_t,
-            until: *const timespec
-        ) -> c_int;
         fn pthread_mutex_unlock(mutex: *mut pthread_mutex_t) -> c_int;
+    }
+
+    crate::real::real_until! {
+        fn pthread_mutex_clocklock or pthread_mutex_timedlock (mutex: *mut pthread_mutex_t);
     }
 }
 

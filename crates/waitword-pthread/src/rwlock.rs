@@ -36,7 +36,7 @@ use waitword_record::Take;
 use waitword_record::format::Object;
 
 mod glibc {
-    use super::{c_int, clockid_t, pthread_rwlock_t, pthread_rwlockattr_t, timespec};
+    use super::{c_int, pthread_rwlock_t, pthread_rwlockattr_t};
 
     crate::real::real! {
         fn pthread_rwlock_init(
@@ -45,19 +45,14 @@ mod glibc {
         ) -> c_int;
         fn pthread_rwlock_rdlock(lock: *mut pthread_rwlock_t) -> c_int;
         fn pthread_rwlock_tryrdlock(lock: *mut pthread_rwlock_t) -> c_int;
-        fn pthread_rwlock_clockrdlock(
-            lock: *mut pthread_rwlock_t,
-            clock: clockid_t,
-            until: *const timespec
-        ) -> c_int;
         fn pthread_rwlock_wrlock(lock: *mut pthread_rwlock_t) -> c_int;
         fn pthread_rwlock_trywrlock(lock: *mut pthread_rwlock_t) -> c_int;
-        fn pthread_rwlock_clockwrlock(
-            lock: *mut pthread_rwlock_t,
-            clock: clockid_t,
-            until: *const timespec
-        ) -> c_int;
         fn pthread_rwlock_unlock(lock: *mut pthread_rwlock_t) -> c_int;
+    }
+
+    crate::real::real_until! {
+        fn pthread_rwlock_clockrdlock or pthread_rwlock_timedrdlock (lock: *mut pthread_rwlock_t);
+        fn pthread_rwlock_clockwrlock or pthread_rwlock_timedwrlock (lock: *mut pthread_rwlock_t);
     }
 }
 

@@ -22,15 +22,18 @@ use waitword_abi::{Number, deadline_on};
 use waitword_record::format::Object;
 
 mod glibc {
-    use super::{c_int, c_uint, clockid_t, sem_t, timespec};
+    use super::{c_int, c_uint, sem_t};
 
     crate::real::real! {
         fn sem_init(semaphore: *mut sem_t, shared: c_int, value: c_uint) -> c_int;
         fn sem_wait(semaphore: *mut sem_t) -> c_int;
         fn sem_trywait(semaphore: *mut sem_t) -> c_int;
-        fn sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, until: *const timespec) -> c_int;
         fn sem_post(semaphore: *mut sem_t) -> c_int;
         fn sem_getvalue(semaphore: *mut sem_t, value: *mut c_int) -> c_int;
+    }
+
+    crate::real::real_until! {
+        fn sem_clockwait or sem_timedwait (semaphore: *mut sem_t);
     }
 }
 

@@ -5,6 +5,8 @@
 //! file ([`mod@format`]). Recording allocates nothing and takes no lock of the program's, so it may
 //! happen in any wait: in an allocator, in a signal handler, in a forked child.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod control;
 pub mod format;
 
@@ -33,3 +35,8 @@ pub use recorder::{
     note_release_at_once, release, release_at_once, take, take_at_once,
 };
 pub use recording::{Refused, USUAL_THRESHOLD, is_on};
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

@@ -158,8 +158,9 @@ impl Recording {
         process: u32,
         before: Option<NonNull<Ring>>,
     ) -> Result<Option<NonNull<Ring>>, Refused> {
-        // SAFETY: it cannot fail.
-        let me = unsafe { libc::gettid() } as u32;
+        // Not `libc::gettid`, which the C library has since 2.30 only.
+        // SAFETY: it takes no arguments, and cannot fail.
+        let me = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
         let _busy = Busy::begin(process).ok_or(Refused::Busy)?;
         if !ptr::eq(last(), self) {
             // The list of rings belongs to the next recording.

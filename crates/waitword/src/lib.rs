@@ -134,6 +134,9 @@
 //!   thread. A wait that returns [`Error::Mismatch`] orders nothing; read the word with the
 //!   ordering that you need.
 
+// Pages name the features that they need, and not what is always so where the crate builds.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(docsrs, doc(auto_cfg(hide(loom, target_os = "linux", target_has_atomic = "64"))))]
 #![cfg_attr(loom, allow(dead_code, unused_imports, unreachable_pub))]
 
 #[cfg(not(target_os = "linux"))]
@@ -200,3 +203,8 @@ cfg_if! {
         pub use sys::time_slice;
     }
 }
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

@@ -34,6 +34,8 @@
 //! | [`compare`] | changes since an older run |
 //! | `run` | carries out the requested workloads |
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod any;
 pub mod bars;
 pub mod compare;
@@ -66,3 +68,8 @@ pub use harness::Workload;
 pub use run::{Observer, run};
 pub use settings::{Settings, WINDOW, has};
 pub use workload::workloads;
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

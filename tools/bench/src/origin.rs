@@ -34,12 +34,13 @@ pub struct Peer {
 impl Origin {
     /// The origin of this process.
     pub fn this() -> Self {
-        let commit = git(&["rev-parse", "HEAD"]);
-        let changes =
-            git(&["status", "--porcelain", "--", "crates", "tools", "Cargo.toml", "Cargo.lock"]);
+        let (commit, changed) = match option_env!("WAITWORD_PACKED") {
+            Some(packed) => packed_commit(packed),
+            None => repository(),
+        };
         Self {
             command: command(std::env::args().skip(1)),
-            changed: commit.is_some() && changes.is_none_or(|changes| !changes.is_empty()),
+            changed,
             commit,
             compiler: env!("WAITWORD_COMPILER").to_owned(),
             peers: peers(env!("WAITWORD_PEERS")),
@@ -59,6 +60,21 @@ impl Origin {
             ("peers", versions.join(", ")),
         ]
     }
+}
+
+/// The commit that this was packed from, and whether changes were packed too (`build.rs`).
+fn packed_commit(packed: &str) -> (Option<String>, bool) {
+    let commit = packed.trim_end_matches('+');
+    ((!commit.is_empty()).then(|| commit.to_owned()), packed.ends_with('+'))
+}
+
+/// The commit of the repository, and whether its sources have changed since.
+fn repository() -> (Option<String>, bool) {
+    let commit = git(&["rev-parse", "HEAD"]);
+    let changes =
+        git(&["status", "--porcelain", "--", "crates", "tools", "Cargo.toml", "Cargo.lock"]);
+    let changed = commit.is_some() && changes.is_none_or(|changes| !changes.is_empty());
+    (commit, changed)
 }
 
 /// Runs git in the directory that this was built in.
@@ -121,6 +137,13 @@ fn peers(text: &str) -> Vec<Peer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_packed_commit_says_whether_changes_were_packed() {
+        assert_eq!(packed_commit("1a2b"), (Some("1a2b".to_owned()), false));
+        assert_eq!(packed_commit("1a2b+"), (Some("1a2b".to_owned()), true));
+        assert_eq!(packed_commit(""), (None, false));
+    }
 
     #[test]
     fn a_command_can_be_typed_again() {

@@ -1,5 +1,7 @@
 //! Reads what `waitword-record` has recorded, and says where threads waited and for which thread.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod attach;
 pub mod calls;
 pub mod explain;
@@ -23,3 +25,8 @@ pub(crate) fn now() -> u64 {
     let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC);
     now.map_or(0, |now| core::time::Duration::from(now).as_nanos() as u64)
 }
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

@@ -26,6 +26,8 @@
 //! The style sheet maps each placeholder to a colour, width and dashes with attribute selectors:
 //! `[stroke="#020007"] { stroke: var(--c3) }`.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod anchor;
 mod any;
 mod bars;

@@ -19,6 +19,7 @@
 //! | [`atomic`] | the four word types behind one trait |
 //! | [`event`], `fuzz` | programs of random steps: what a step did; the smallest that fails |
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![allow(clippy::missing_errors_doc, reason = "an error is an answer that a test expects")]
 
 pub mod answer;
@@ -52,3 +53,8 @@ pub use sleep::{SleepProbe, sleeps};
 pub use thread::{BareThread, install, signal, thread_number};
 pub use until::{until, until_waiting, waiters_at};
 pub use watchdog::{Watchdog, limit, watch, watch_for};
+
+/// Compiles the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

@@ -50,6 +50,8 @@
 //! A test tool that cannot fail proves nothing. [`Sabotage`] makes the scenarios themselves leave
 //! out a wake or misstate a count now and then, and the tests check that this is caught.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod actor;
 mod args;
 mod board;

@@ -167,8 +167,9 @@ impl Mutex {
         let kind = self.kind.load(Relaxed);
         let records_owner = kind & (kind::ROBUST | kind::INHERITS | kind::PROTECTS) != 0
             || matches!(kind & 3, mutex_type::RECURSIVE | mutex_type::ERROR_CHECKING);
-        // SAFETY: it has no preconditions and cannot fail.
-        let caller = unsafe { libc::gettid() } as u32;
+        // Not `libc::gettid`, which the C library has since 2.30 only.
+        // SAFETY: it takes no arguments, and cannot fail.
+        let caller = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
         // Relaxed: only the owner finds its own number here.
         !records_owner || self.owner.load(Relaxed) == caller
     }
