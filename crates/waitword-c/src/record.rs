@@ -18,6 +18,7 @@ use waitword_core::record;
 /// Returns 0, or an error number, and then nothing is recorded:
 /// - `EINVAL`: `directory` is not absolute, or too long.
 /// - `EBUSY`: another thread begins a recording.
+/// - `EOPNOTSUPP`: this kernel's pages are not of 4096 bytes.
 /// - others: the files cannot be made.
 ///
 /// May block for some milliseconds. Not async-signal-safe.

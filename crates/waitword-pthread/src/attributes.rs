@@ -1,5 +1,6 @@
 //! Decodes glibc's attribute objects. glibc's own functions create and change them. The layouts are
-//! those of glibc 2.28 to 2.43 (`scripts/glibc` runs tests on what Debian has of them).
+//! those of glibc 2.28 to 2.43 (`scripts/glibc` runs tests on what Debian has of them). On AArch64
+//! C's types are larger than what glibc keeps in them.
 
 use libc::{pthread_barrierattr_t, pthread_condattr_t, pthread_mutexattr_t, pthread_rwlockattr_t};
 use waitword::Preference;
@@ -15,14 +16,14 @@ pub(crate) trait Attributes: Copy + Default {
     /// NULL, or attributes that glibc has initialised.
     unsafe fn read(attributes: *const Self::InC) -> Self {
         const {
-            assert!(size_of::<Self>() == size_of::<Self::InC>());
+            assert!(size_of::<Self>() <= size_of::<Self::InC>());
             assert!(align_of::<Self>() <= align_of::<Self::InC>());
         }
         if attributes.is_null() {
             return Self::default();
         }
-        // SAFETY: not NULL, so by this function's contract bytes that glibc has written, as many
-        // as this type has and aligned for it (asserted above); any bytes are numbers.
+        // SAFETY: not NULL, so by this function's contract bytes that glibc has written, at least
+        // as many as this type has and aligned for it (asserted above); any bytes are numbers.
         unsafe { attributes.cast::<Self>().read() }
     }
 }

@@ -23,7 +23,7 @@
 //! If one handler has interrupted another handler's call, that call is left first. At its end the
 //! noted action is repeated, and leaves the outer call.
 //!
-//! On x86-64 only. On other machines these functions are the C library's.
+//! On x86-64 only. On AArch64 these functions are the C library's.
 
 mod exception;
 mod frame;

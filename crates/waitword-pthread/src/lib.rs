@@ -67,6 +67,14 @@
     reason = "the functions are POSIX's, and so is what they ask for"
 )]
 
+#[cfg(not(target_env = "gnu"))]
+compile_error!(
+    "the drop-in replaces functions of glibc, whose layouts it uses. It cannot be built for \
+     another C library, such as musl: link waitword itself, or its C library, instead."
+);
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!("the drop-in has an entry for `syscall` on x86-64 and on AArch64 only.");
+
 mod attributes;
 pub mod barrier;
 pub mod c11;
@@ -80,7 +88,6 @@ pub mod leave;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "leave/elsewhere.rs"]
 mod leave;
-#[cfg(target_arch = "x86_64")]
 mod memory;
 mod mode;
 pub mod mutex;
@@ -93,7 +100,6 @@ pub mod sem;
 mod settings;
 pub mod spin;
 mod summary;
-#[cfg(target_arch = "x86_64")]
 pub mod syscall;
 mod text;
 mod thread;

@@ -44,7 +44,6 @@ const ASKED: u8 = 4;
 
 static MODE: AtomicU8 = AtomicU8::new(UNDECIDED);
 /// The same for raw futexes. WATCHED in a process that records.
-#[cfg(target_arch = "x86_64")]
 static FUTEXES: AtomicU8 = AtomicU8::new(UNDECIDED);
 /// Whether there is a summary, which is WATCHED without a recording too.
 static HAS_SUMMARY: AtomicBool = AtomicBool::new(false);
@@ -77,14 +76,12 @@ pub(crate) fn count_lock() {
 }
 
 /// Whether raw futexes on private words are known to be ours, and their waits are not recorded.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn serves_futexes() -> bool {
     FUTEXES.load(Relaxed) == ON
 }
 
 /// Who serves raw futexes on private words.
-#[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Futexes {
     Ours,
@@ -94,7 +91,6 @@ pub(crate) enum Futexes {
 }
 
 /// See [`Futexes`]. Decides, if the process has not.
-#[cfg(target_arch = "x86_64")]
 #[cold]
 pub(crate) fn futexes() -> Futexes {
     if FUTEXES.load(Relaxed) == ASKED {
@@ -134,7 +130,6 @@ fn mode_if(is_recording: bool) -> u8 {
 
 fn set_watched(is_recording: bool) {
     let mode = mode_if(is_recording);
-    #[cfg(target_arch = "x86_64")]
     if FUTEXES.load(Relaxed) != OFF {
         FUTEXES.store(mode, Relaxed);
     }
@@ -168,17 +163,13 @@ fn decide() -> u8 {
         settings.apply();
     }
     HAS_SUMMARY.store(settings.summary.is_some(), Relaxed);
-    #[cfg(target_arch = "x86_64")]
-    {
-        let futexes = if settings.futexes { mode } else { OFF };
-        _ = FUTEXES.compare_exchange(UNDECIDED, futexes, Relaxed, Relaxed);
-    }
+    let futexes = if settings.futexes { mode } else { OFF };
+    _ = FUTEXES.compare_exchange(UNDECIDED, futexes, Relaxed, Relaxed);
     // What following looks at is set. First the switch that every lock reads: a process that finds
     // only one asks by that alone, and not every program uses raw futexes.
     if mode != OFF {
         waitword_record::control::register(&MODE, ASKED);
     }
-    #[cfg(target_arch = "x86_64")]
     if FUTEXES.load(Relaxed) != OFF {
         waitword_record::control::register(&FUTEXES, ASKED);
     }

@@ -46,6 +46,8 @@ struct Sem {
 }
 
 const _: () = assert!(size_of::<Sem>() == size_of::<sem_t>());
+// (Elsewhere the crate is refused in a sentence of its own.)
+#[cfg(target_env = "gnu")]
 const _: () = assert!(align_of::<Sem>() <= align_of::<sem_t>());
 
 impl Sem {

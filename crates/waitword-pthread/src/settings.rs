@@ -102,6 +102,7 @@ impl Settings {
                     Refused::Name => "not an absolute name",
                     Refused::Files => "no files can be made there",
                     Refused::Busy => "another thread begins to record",
+                    Refused::Pages => "this kernel's pages are not of 4096 bytes",
                 };
                 let _ = write!(line, "waitword: WAITWORD_RECORD={name}: {why}; not recorded");
                 line.write_to(2);

@@ -24,8 +24,9 @@
 //! Between the caller and the kernel nothing may happen that glibc does not do: `vfork` must not
 //! find its return address overwritten by its child, `rt_sigreturn` must not find its stack pointer
 //! moved, nor `clone` a frame that its child does not have. So the entry is written in assembly
-//! and, for all numbers but five, is glibc's own seven instructions preceded by three that compare.
-//! They use no stack, no memory and no register that the kernel preserves.
+//! (each processor has its own file) and, for all numbers but five, is glibc's own instructions
+//! preceded by a few that compare. They use no stack, no memory, and of the registers only one that
+//! glibc's own instructions set.
 //!
 //! Libraries are relocated one after the other, and another library's IFUNC resolver may call this
 //! before ours is relocated. The way to the kernel needs no relocation unless the call fails; the
@@ -45,86 +46,19 @@
 
 mod arguments;
 mod classic;
+// A naked function needs Rust 1.88.
+#[cfg_attr(target_arch = "aarch64", path = "syscall/aarch64.rs")]
+#[cfg_attr(target_arch = "x86_64", path = "syscall/x86_64.rs")]
+mod entry;
 mod futex2;
 
 use crate::call::{self, Call, Ended};
 use crate::{mode, record};
-use arguments::{Arguments, FUTEX, FUTEX_REQUEUE, FUTEX_WAIT, FUTEX_WAITV, FUTEX_WAKE};
-use core::arch::global_asm;
+use arguments::{Arguments, FUTEX, FUTEX_WAIT, FUTEX_WAITV};
 use core::cell::Cell;
 use core::ffi::{c_int, c_long};
 use waitword::raw::Errno;
 use waitword_record::format::Object;
-
-// The entry and the way to the kernel are in assembly: a naked function needs Rust 1.88.
-global_asm!(
-    ".p2align 4",
-    ".type waitword_syscall, @function",
-    ".globl waitword_syscall",
-    "waitword_syscall:",
-    ".cfi_startproc",
-    // The kernel too uses only the low half of a number.
-    "cmp edi, {futex}",
-    "jne 1f",
-    // An operation on shared words. Every `ret` between a system call and its caller may be
-    // mispredicted, so this does not go through `serve`.
-    "test edx, {private}",
-    "je waitword_kernel",
-    "jmp 2f",
-    "1:",
-    // 449, or 454 to 456. Of the registers without arguments, rax is the one that the way to the
-    // kernel sets again.
-    "lea eax, [rdi - {futex_waitv}]",
-    "test eax, eax",
-    "je 2f",
-    "sub eax, {wake_less_waitv}",
-    "cmp eax, {requeue_less_wake}",
-    "ja waitword_kernel",
-    "2:",
-    // Have we been relocated?
-    "mov rax, qword ptr [rip + __errno_location@GOTPCREL]",
-    "test rax, rax",
-    "je waitword_kernel",
-    // A function of seven parameters takes the arguments in the same places.
-    "jmp {serve}",
-    ".cfi_endproc",
-    ".size waitword_syscall, . - waitword_syscall",
-    // glibc's `syscall`, instruction by instruction.
-    ".p2align 4",
-    ".type waitword_kernel, @function",
-    ".globl waitword_kernel",
-    "waitword_kernel:",
-    ".cfi_startproc",
-    "mov rax, rdi",
-    "mov rdi, rsi",
-    "mov rsi, rdx",
-    "mov rdx, rcx",
-    "mov r10, r8",
-    "mov r8, r9",
-    "mov r9, [rsp + 8]",
-    "syscall",
-    "cmp rax, -4095",
-    "jae 2f",
-    "ret",
-    "2:",
-    "mov rdi, rax",
-    "mov rax, qword ptr [rip + __errno_location@GOTPCREL]",
-    "test rax, rax",
-    "je 3f",
-    "jmp {failed}",
-    "3:",
-    "or rax, -1",
-    "ret",
-    ".cfi_endproc",
-    ".size waitword_kernel, . - waitword_kernel",
-    futex = const FUTEX,
-    private = const classic::PRIVATE,
-    futex_waitv = const FUTEX_WAITV,
-    wake_less_waitv = const FUTEX_WAKE - FUTEX_WAITV,
-    requeue_less_wake = const FUTEX_REQUEUE - FUTEX_WAKE,
-    serve = sym serve,
-    failed = sym failed,
-);
 
 unsafe extern "C-unwind" {
     #[link_name = "waitword_syscall"]

@@ -45,6 +45,7 @@ impl OpenCall {
     }
 
     /// Marks the call to be left, on behalf of one of its thread's signal handlers.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn leave(&self) {
         self.is_left.set(true);
         self.interrupter().leave();

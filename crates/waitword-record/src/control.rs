@@ -90,7 +90,8 @@ pub struct Control {
     /// A number that another process changes as long as it wants the recording; 0: the process has
     /// begun it by itself.
     pub beats: AtomicU64,
-    /// Why it failed: 1: the directory's name; 2: its files; 3: another thread was busy.
+    /// Why it failed: 1: the directory's name; 2: its files; 3: another thread was busy; 4:
+    /// the size of this kernel's pages.
     pub failure: AtomicU32,
     /// The error number of the call that failed.
     pub errno: AtomicI32,
@@ -220,6 +221,7 @@ fn begin(process: u32) -> u32 {
                 Refused::Name => 1,
                 Refused::Files => 2,
                 Refused::Busy => 3,
+                Refused::Pages => 4,
             }
         }
     }

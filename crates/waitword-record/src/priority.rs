@@ -19,13 +19,14 @@ fn own() -> Priority {
     match policy as i32 & !libc::SCHED_RESET_ON_FORK {
         _ if policy < 0 => Priority::UNKNOWN,
         libc::SCHED_FIFO | libc::SCHED_RR => {
-            let mut parameter = libc::sched_param { sched_priority: 0 };
-            // SAFETY: one sched_param, which may be written.
+            // The kernel's `struct sched_param`, of which the C libraries have larger ones.
+            let mut priority = 0_i32;
+            // SAFETY: the kernel writes one number, to `priority`.
             let failed =
-                unsafe { libc::syscall(libc::SYS_sched_getparam, 0, &raw mut parameter) } != 0;
+                unsafe { libc::syscall(libc::SYS_sched_getparam, 0, &raw mut priority) } != 0;
             match failed {
                 true => Priority::UNKNOWN,
-                false => Priority::real_time(parameter.sched_priority),
+                false => Priority::real_time(priority),
             }
         }
         libc::SCHED_DEADLINE => Priority::DEADLINE,

@@ -52,6 +52,9 @@ pub enum Refused {
     Files,
     /// Another thread begins one.
     Busy,
+    /// This kernel's pages are larger than those that the files are made of (an AArch64 kernel with
+    /// pages of 16 or 64 KiB).
+    Pages,
 }
 
 /// Begins a recording (`control::start`).
@@ -60,6 +63,10 @@ pub(crate) fn start(
     directory: impl Iterator<Item = u8> + Clone,
     threshold: u64,
 ) -> Result<(), Refused> {
+    // SAFETY: it has no preconditions.
+    if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } != PAGE as libc::c_long {
+        return Err(Refused::Pages);
+    }
     let _busy = Busy::begin(process).ok_or(Refused::Busy)?;
     end(process);
     THRESHOLD.store(threshold, Ordering::Relaxed);

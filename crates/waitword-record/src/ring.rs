@@ -5,7 +5,7 @@
 
 use crate::files::{File, Names};
 use crate::format::{Block, CELLS, Cell, Header, MAGIC, Ring};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{Ordering, fence};
 
 impl Ring {
     /// Begins to belong to this thread. What it contains must have been flushed.
@@ -141,5 +141,8 @@ impl<'a> Writer<'a> {
         }
         // Release: a reader that finds the number finds the cells in the other file.
         ring.flushed.store(flushed.wrapping_add(count as u64), Ordering::Release);
+        // The cells are overwritten from here on. A reader that has copied one of the new ones must
+        // find the number (`models/litmus/ring.litmus`).
+        fence(Ordering::Release);
     }
 }

@@ -227,9 +227,7 @@ fn a_woken_waiter_keeps_its_place_in_the_queue() {
 
 /// Makes the calling thread a real-time one. Returns whether that is permitted.
 fn become_real_time(priority: i32) -> bool {
-    let parameter = libc::sched_param { sched_priority: priority };
-    // SAFETY: a whole structure; 0 is the calling thread.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) == 0 }
+    waitword_testkit::thread::set_policy(libc::SCHED_FIFO, priority)
 }
 
 #[test]

@@ -66,3 +66,12 @@ pub fn install(signal: i32, handler: extern "C" fn(i32), flags: i32) {
     };
     assert_eq!(result, 0, "no handler for signal {signal}");
 }
+
+/// Gives the calling thread this scheduling policy and priority. Returns whether that is permitted.
+/// (musl's own function refuses always.)
+pub fn set_policy(policy: i32, priority: i32) -> bool {
+    // The kernel's `struct sched_param`.
+    let parameter = [priority];
+    // SAFETY: the call reads one number, which is there; 0 is the calling thread.
+    unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const parameter) == 0 }
+}

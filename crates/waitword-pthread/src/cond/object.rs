@@ -15,6 +15,7 @@
 use super::glibc;
 use crate::mode;
 use crate::mutex::object::{Mutex, Served};
+use core::mem::MaybeUninit;
 use core::sync::atomic::{
     AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
@@ -36,7 +37,6 @@ pub(super) struct Cond {
 
 const _: () = assert!(size_of::<Cond>() == size_of::<pthread_cond_t>());
 const _: () = assert!(align_of::<Cond>() <= align_of::<pthread_cond_t>());
-const _: () = assert!(size_of::<pthread_condattr_t>() == size_of::<u32>());
 const _: () = assert!(core::mem::offset_of!(Cond, refs_since_2_41) == 28);
 const _: () = assert!(core::mem::offset_of!(Cond, refs_until_2_40) == 36);
 
@@ -165,12 +165,12 @@ unsafe fn adopt<'a>(
 /// The word of a condition variable in which the C library counts its users: found by letting it
 /// initialise one.
 fn glibc_refs_at() -> Option<usize> {
-    let mut attributes = 0_u32;
-    let attributes = (&raw mut attributes).cast::<pthread_condattr_t>();
+    let mut attributes = MaybeUninit::<pthread_condattr_t>::uninit();
+    let attributes = attributes.as_mut_ptr();
     let mut made = [0_u32; 12];
-    // SAFETY: `attributes` and `made` are places of the right sizes (asserted above), aligned for
-    // numbers as glibc's are. The attributes are initialised before they are used; the condition
-    // variable is read only as numbers.
+    // SAFETY: `attributes` is a place for attributes, which are initialised before they are used.
+    // `made` has the right size (asserted above), is aligned for numbers as glibc's own is, and is
+    // read only as numbers.
     unsafe {
         libc::pthread_condattr_init(attributes);
         libc::pthread_condattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED);

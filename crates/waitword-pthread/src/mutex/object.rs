@@ -1,6 +1,6 @@
 //! A `pthread_mutex_t`: its bytes, and which library serves it.
 //!
-//! # Forty bytes
+//! # Forty bytes, or forty-eight on AArch64
 //!
 //! | offset | ours | the C library's |
 //! |--------|------|-----------------|
@@ -41,8 +41,11 @@ pub(crate) struct Mutex {
     pub(crate) users: AtomicU32,
     kind: AtomicU32,
     more_levels: AtomicU32,
-    _rest: [u32; 4],
+    _rest: [u32; REST],
 }
+
+/// The numbers behind the fields that are used.
+const REST: usize = size_of::<pthread_mutex_t>() / size_of::<u32>() - 6;
 
 const _: () = assert!(size_of::<Mutex>() == size_of::<pthread_mutex_t>());
 const _: () = assert!(align_of::<Mutex>() <= align_of::<pthread_mutex_t>());
@@ -211,7 +214,7 @@ impl Mutex {
             users: AtomicU32::new(0),
             kind: AtomicU32::new(kind),
             more_levels: AtomicU32::new(0),
-            _rest: [0; 4],
+            _rest: [0; REST],
         }
     }
 

@@ -5,6 +5,7 @@
 //! |------|----------|
 //! | `maps.rs` | reads `/proc/self/maps` |
 //! | `modules.rs` | the loaded ELF files, and their tables of how to unwind (`.eh_frame`) |
+//! | `processor.rs` | the registers of this processor |
 //! | `rules.rs` | the rule for one place in the code, and a cache of such rules |
 //! | `walk.rs` | follows the rules from frame to frame |
 //!
@@ -21,6 +22,7 @@
 
 mod maps;
 mod modules;
+mod processor;
 mod rules;
 mod walk;
 

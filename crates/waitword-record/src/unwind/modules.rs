@@ -5,6 +5,7 @@
 //! afterwards, frames in it are misread until the next search; no memory is.
 
 use super::maps::{Buffer, File, Mapping};
+use super::processor::VENDOR;
 use core::ffi::CStr;
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian};
 
@@ -50,7 +51,9 @@ impl Module {
         let bases =
             BaseAddresses::default().set_eh_frame_hdr(self.header.0).set_eh_frame(self.frames.0);
         let header = EhFrameHdr::new(self.header.1, LittleEndian);
-        (header, EhFrame::new(self.frames.1, LittleEndian), bases)
+        let mut frames = EhFrame::new(self.frames.1, LittleEndian);
+        frames.set_vendor(VENDOR);
+        (header, frames, bases)
     }
 }
 
@@ -127,9 +130,9 @@ fn module(mapping: &Mapping<'_>) -> Option<Module> {
 fn describe(mapping: &Mapping<'_>, file: &'static [u8]) -> Option<Module> {
     let elf = Elf(file);
     let code = elf.segments()?.find(|segment| {
-        // The mapping begins at the page of the segment's first byte.
+        // The mapping begins at the page of the segment's first byte, whatever a page's size is.
         segment.kind == libc::PT_LOAD
-            && segment.offset & !0xfff <= mapping.offset
+            && segment.offset < mapping.offset + (mapping.end - mapping.start)
             && mapping.offset < segment.offset + segment.file_size
             && segment.is_executable
     })?;

@@ -1,22 +1,19 @@
 //! How to get from a place in the code to its caller.
 //!
 //! A rule says where the frame begins (the canonical frame address, or CFA), relative to the stack
-//! pointer or to `rbp`, and where the caller's `rbp` is saved. The return address is in front of
-//! the CFA on this processor.
+//! pointer or to the frame pointer, and where the caller's frame pointer and the return address are
+//! saved. (A function that has not saved the return address calls none, so that no walk comes to
+//! it.)
 
 use super::maps::{Buffer, LONGEST_LINE, write};
 use super::modules::{LONGEST_ID, Modules, Reader};
+use super::processor::{FRAME_POINTER, RETURN_ADDRESS, STACK_POINTER};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use gimli::{
     CfaRule, Register, RegisterRule, UnwindContext, UnwindContextStorage, UnwindSection as _,
     UnwindTableRow,
 };
-
-/// The numbers of the registers in DWARF.
-const RBP: Register = Register(6);
-const RSP: Register = Register(7);
-const RETURN_ADDRESS: Register = Register(16);
 
 /// What a rule says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +24,16 @@ pub(super) enum Rule {
     Outermost,
     /// The CFA is at this distance from a register.
     Frame {
-        from_rbp: bool,
+        from_frame: bool,
         cfa: i32,
-        /// The distance of the saved `rbp` from the CFA; `None` if it is not changed.
-        rbp: Option<i16>,
+        /// The distance of the saved frame pointer from the CFA; `None` if it is not changed.
+        frame: Option<i16>,
+        /// The distance of the return address from the CFA: a multiple of 8.
+        back: i16,
     },
 }
 
-/// A saved `rbp` cannot be here.
+/// A saved frame pointer cannot be here.
 const NOT_SAVED: i16 = i16::MAX;
 
 impl Rule {
@@ -43,20 +42,23 @@ impl Rule {
         match self {
             Self::Unknown => 1,
             Self::Outermost => 2,
-            Self::Frame { from_rbp, cfa, rbp } => {
-                let rbp = rbp.unwrap_or(NOT_SAVED) as u16;
-                3 | u64::from(from_rbp) << 8 | u64::from(rbp) << 16 | u64::from(cfa as u32) << 32
+            Self::Frame { from_frame, cfa, frame, back } => {
+                let frame = frame.unwrap_or(NOT_SAVED) as u16;
+                // The lowest three bits of `back` are 0.
+                let low = 3 | u16::from(from_frame) << 2 | back as u16 & !7;
+                u64::from(low) | u64::from(frame) << 16 | u64::from(cfa as u32) << 32
             }
         }
     }
 
     fn from_bits(bits: u64) -> Self {
-        match bits & 0xff {
+        match bits & 3 {
             2 => Self::Outermost,
             3 => Self::Frame {
-                from_rbp: bits >> 8 & 1 != 0,
+                from_frame: bits & 4 != 0,
                 cfa: (bits >> 32) as u32 as i32,
-                rbp: Some((bits >> 16) as u16 as i16).filter(|rbp| *rbp != NOT_SAVED),
+                frame: Some((bits >> 16) as u16 as i16).filter(|frame| *frame != NOT_SAVED),
+                back: (bits as u16 & !7) as i16,
             },
             _ => Self::Unknown,
         }
@@ -183,26 +185,25 @@ impl Tables {
                 gimli::EhFrame::<Reader>::cie_from_offset,
             )
             .ok()?;
-        if row.register(RETURN_ADDRESS) == RegisterRule::Undefined {
-            return Some(Rule::Outermost);
-        }
-        if row.register(RETURN_ADDRESS) != RegisterRule::Offset(-8) {
-            return None;
-        }
+        let back = match row.register(RETURN_ADDRESS) {
+            RegisterRule::Undefined => return Some(Rule::Outermost),
+            RegisterRule::Offset(offset) if offset % 8 == 0 => i16::try_from(offset).ok()?,
+            _ => return None,
+        };
         let &CfaRule::RegisterAndOffset { register, offset } = row.cfa() else {
             return None;
         };
-        let rbp = match row.register(RBP) {
+        let frame = match row.register(FRAME_POINTER) {
             RegisterRule::Undefined | RegisterRule::SameValue => None,
             RegisterRule::Offset(offset) => Some(i16::try_from(offset).ok()?),
             _ => return None,
         };
-        let from_rbp = match register {
-            RBP => true,
-            RSP => false,
+        let from_frame = match register {
+            FRAME_POINTER => true,
+            STACK_POINTER => false,
             _ => return None,
         };
-        Some(Rule::Frame { from_rbp, cfa: i32::try_from(offset).ok()?, rbp })
+        Some(Rule::Frame { from_frame, cfa: i32::try_from(offset).ok()?, frame, back })
     }
 }
 
@@ -285,9 +286,10 @@ mod tests {
         for rule in [
             Rule::Unknown,
             Rule::Outermost,
-            Rule::Frame { from_rbp: true, cfa: 16, rbp: Some(-16) },
-            Rule::Frame { from_rbp: false, cfa: -8, rbp: None },
-            Rule::Frame { from_rbp: false, cfa: i32::MAX, rbp: Some(i16::MIN) },
+            Rule::Frame { from_frame: true, cfa: 16, frame: Some(-16), back: -8 },
+            Rule::Frame { from_frame: false, cfa: -8, frame: None, back: -8 },
+            Rule::Frame { from_frame: false, cfa: i32::MAX, frame: Some(i16::MIN), back: 0 },
+            Rule::Frame { from_frame: true, cfa: 0, frame: Some(-8), back: i16::MIN },
         ] {
             assert_ne!(rule.to_bits(), 0);
             assert_eq!(Rule::from_bits(rule.to_bits()), rule);

@@ -1,5 +1,6 @@
 //! Walks the calling thread's stack.
 
+use super::processor::{Registers, address, registers};
 use super::rules::{Rule, find_mapping, rule};
 use core::cell::Cell;
 use core::ops::Range;
@@ -34,12 +35,6 @@ impl Bounds {
     }
 }
 
-struct Registers {
-    instruction: u64,
-    stack: u64,
-    frame: u64,
-}
-
 /// Writes the return addresses of the calling thread's frames, the innermost first, and returns how
 /// many. The first one is in this function.
 #[inline(never)]
@@ -69,52 +64,26 @@ pub(crate) fn walk(bounds: &Bounds, frames: &mut [u64]) -> usize {
 }
 
 fn caller(at: &Registers, rule: Rule, read: impl Fn(u64) -> Option<u64>) -> Option<Registers> {
-    let (cfa, frame) = match rule {
+    let (cfa, frame, back) = match rule {
         Rule::Outermost => return None,
-        Rule::Frame { from_rbp, cfa, rbp } => {
-            let base = if from_rbp { at.frame } else { at.stack };
+        Rule::Frame { from_frame, cfa, frame, back } => {
+            let base = if from_frame { at.frame } else { at.stack };
             let cfa = base.wrapping_add_signed(cfa.into());
-            let frame = match rbp {
-                Some(rbp) => read(cfa.wrapping_add_signed(rbp.into()))?,
+            let frame = match frame {
+                Some(frame) => read(cfa.wrapping_add_signed(frame.into()))?,
                 None => at.frame,
             };
-            (cfa, frame)
+            (cfa, frame, cfa.wrapping_add_signed(back.into()))
         }
         // Perhaps code that was generated at run time, with frame pointers.
-        Rule::Unknown => (at.frame.wrapping_add(16), read(at.frame)?),
+        Rule::Unknown => (at.frame.wrapping_add(16), read(at.frame)?, at.frame.wrapping_add(8)),
     };
     // Each frame begins above the one before it.
     if cfa <= at.stack {
         return None;
     }
-    let instruction = read(cfa.wrapping_sub(8))?;
+    let instruction = address(read(back)?);
     (instruction != 0).then_some(Registers { instruction, stack: cfa, frame })
-}
-
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn registers() -> Registers {
-    let (instruction, stack, frame): (u64, u64, u64);
-    // SAFETY: reads three registers.
-    unsafe {
-        core::arch::asm!(
-            "lea {instruction}, [rip]",
-            "mov {stack}, rsp",
-            "mov {frame}, rbp",
-            instruction = out(reg) instruction,
-            stack = out(reg) stack,
-            frame = out(reg) frame,
-            options(nomem, nostack, preserves_flags),
-        );
-    }
-    Registers { instruction, stack, frame }
-}
-
-/// Without rules for this processor a stack has one frame.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-fn registers() -> Registers {
-    Registers { instruction: walk as usize as u64, stack: 0, frame: 0 }
 }
 
 #[cfg(test)]

@@ -10,6 +10,10 @@ pub(crate) fn full_fence() {
     fence(Ordering::SeqCst);
 }
 
+pub(crate) fn full_fence_after_rmw() {
+    fence(Ordering::SeqCst);
+}
+
 macro_rules! const_fn {
     (
         $(#[$about:meta])*

@@ -26,6 +26,19 @@ pub(crate) fn full_fence() {
     fence(Ordering::SeqCst);
 }
 
+/// [`full_fence`] right after a read-modify-write.
+///
+/// On x86-64 the locked instruction is a full fence already, and only the compiler needs one. On
+/// AArch64 it is none, whatever its ordering: the store of an exclusive pair may come after a later
+/// load.
+#[inline(always)]
+pub(crate) fn full_fence_after_rmw() {
+    #[cfg(target_arch = "x86_64")]
+    core::sync::atomic::compiler_fence(Ordering::SeqCst);
+    #[cfg(not(target_arch = "x86_64"))]
+    full_fence();
+}
+
 /// `core`'s `UnsafeCell` with the checkers' interface: loom checks its accesses for races.
 #[derive(Debug)]
 #[repr(transparent)]

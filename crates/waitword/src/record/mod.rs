@@ -65,8 +65,9 @@ static STATE: AtomicU8 = AtomicU8::new(UNDECIDED);
 /// Makes files, and so may block for some milliseconds.
 ///
 /// # Errors
-/// The directory's name is not absolute or too long (`InvalidInput`), its files cannot be made, or
-/// another thread begins a recording (`ResourceBusy`). Nothing is recorded then.
+/// The directory's name is not absolute or too long (`InvalidInput`), its files cannot be made,
+/// another thread begins a recording (`ResourceBusy`), or this kernel's pages are not of 4096 bytes
+/// (`EOPNOTSUPP`). Nothing is recorded then.
 ///
 /// ```
 /// # let directory = std::env::temp_dir().join(format!("waitword-record-{}", std::process::id()));
@@ -107,6 +108,7 @@ fn start_in(directory: &[u8], threshold: u64) -> io::Result<()> {
         Refused::Name => io::ErrorKind::InvalidInput.into(),
         Refused::Files => io::Error::last_os_error(),
         Refused::Busy => io::Error::from_raw_os_error(libc::EBUSY),
+        Refused::Pages => io::Error::from_raw_os_error(libc::EOPNOTSUPP),
     });
     set_state(waitword_record::is_on());
     result

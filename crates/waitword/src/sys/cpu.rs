@@ -40,7 +40,9 @@ pub(crate) fn current_cpu() -> Option<u32> {
 fn look_up() -> Option<u32> {
     const CPU_ID: isize = 4;
     let offset = match rseq::offset() {
-        Some(offset) if cfg!(target_arch = "x86_64") => offset + CPU_ID,
+        Some(offset) if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) => {
+            offset + CPU_ID
+        }
         _ => ABSENT,
     };
     CPU_ID_OFFSET.store(offset, Ordering::Relaxed);
@@ -71,7 +73,28 @@ unsafe fn thread_word(offset: isize) -> i32 {
     word
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+/// # Safety
+/// As above.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+unsafe fn thread_word(offset: isize) -> i32 {
+    let word: i32;
+    // SAFETY: the four bytes exist, by this function's contract, and belong to the calling thread:
+    // the register has its thread pointer. Not `pure`, as above.
+    unsafe {
+        core::arch::asm!(
+            "mrs {pointer}, tpidr_el0",
+            "ldr {word:w}, [{pointer}, {offset}]",
+            pointer = out(reg) _,
+            word = lateout(reg) word,
+            offset = in(reg) offset,
+            options(nostack, preserves_flags, readonly),
+        );
+    }
+    word
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 unsafe fn thread_word(_: isize) -> i32 {
     -1
 }

@@ -12,6 +12,7 @@
 //! form.
 
 use super::{Size, Word, WordPtr};
+use crate::atomic::full_fence_after_rmw;
 use crate::sys::Errno;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -176,8 +177,9 @@ impl RawWakeOp {
 
     /// Changes the word in one atomic step and returns its old value.
     ///
-    /// Sequentially consistent: callers build locks on it and may rely on the order of their own
-    /// earlier stores and later loads. On x86-64 a weaker order would cost the same.
+    /// Sequentially consistent, and followed by a full fence, as in the kernel: callers build locks
+    /// on it and may rely on the order of their own earlier stores and later loads. On x86-64 a
+    /// weaker order would cost the same.
     ///
     /// # Safety
     /// As [`WordPtr::load`]; the word is writable.
@@ -189,13 +191,15 @@ impl RawWakeOp {
                 // function's contract. `$atomic` is chosen by the word's size.
                 let word = unsafe { <$atomic>::from_ptr(word.address.cast()) };
                 let operand = self.operand as _;
-                u64::from(match self.op {
+                let old = match self.op {
                     Op::Set => word.swap(operand, SeqCst),
                     Op::Add => word.fetch_add(operand, SeqCst),
                     Op::Or => word.fetch_or(operand, SeqCst),
                     Op::AndNot => word.fetch_and(!operand, SeqCst),
                     Op::Xor => word.fetch_xor(operand, SeqCst),
-                })
+                };
+                full_fence_after_rmw();
+                u64::from(old)
             }};
         }
         match word.size {

@@ -22,13 +22,11 @@ static TURN: Mutex<()> = Mutex::new(());
 /// Makes the calling thread a real-time thread, or an ordinary one. Returns whether that is
 /// permitted.
 fn set_priority(priority: i32) -> bool {
-    let parameter = libc::sched_param { sched_priority: priority };
     let policy = match priority {
         ORDINARY => libc::SCHED_OTHER,
         _ => libc::SCHED_FIFO,
     };
-    // SAFETY: a whole structure, which the call only reads; 0 is the calling thread.
-    unsafe { libc::sched_setscheduler(0, policy, &raw const parameter) == 0 }
+    waitword_testkit::thread::set_policy(policy, priority)
 }
 
 /// The right to use real-time threads; `None` if they are not permitted.

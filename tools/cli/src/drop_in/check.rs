@@ -20,6 +20,13 @@ pub(super) fn report(path: &Path) -> ExitCode {
 fn look(path: &Path) -> Result<()> {
     let program = program::can_be_served(path)?;
     println!("{}: can be served", path.display());
+    if !cfg!(target_arch = "x86_64") {
+        println!(
+            "Whether it makes futex calls of its own is not known: only code for x86-64 can be \
+             searched for them."
+        );
+        return Ok(());
+    }
     let mut files = vec![program.clone()];
     files.extend(libraries(&program)?);
     let mut mixed = 0;
@@ -66,8 +73,7 @@ fn tell(file: &Path) -> Result<bool> {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn tell(_: &Path) -> Result<bool> {
-    // The drop-in does not serve raw futexes on this machine.
-    Ok(false)
+    unreachable!("not asked on this machine")
 }
 
 /// The libraries that the dynamic loader would load. As in `ldd`, the loader itself lists them.

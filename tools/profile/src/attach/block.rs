@@ -11,6 +11,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{Ordering::SeqCst, fence};
 use waitword_record::control::{
     BEGIN, Control, END, LONGEST_NAME, MAGIC, MOST_SWITCHES, ON, STARTING, Switch, VERSION,
 };
@@ -93,6 +94,7 @@ impl Block {
                 format!("it cannot make files: {}", io::Error::from_raw_os_error(errno as i32))
             }
             Ok(3) => "another thread of it is busy with a recording".to_owned(),
+            Ok(4) => "this kernel's pages are not of 4096 bytes".to_owned(),
             _ => "the directory's name".to_owned(),
         }
     }
@@ -119,7 +121,9 @@ impl Block {
     /// Asks for a change of the state.
     pub(super) fn ask(&self, state: u32) -> io::Result<()> {
         self.write(offset_of!(Control, state), &state.to_ne_bytes())?;
-        // After the state: `waitword_record::control` says why.
+        // After the state: `waitword_record::control` says why. The kernel makes both stores on
+        // behalf of this thread.
+        fence(SeqCst);
         self.turn_switches()
     }
 

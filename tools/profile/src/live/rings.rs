@@ -14,6 +14,7 @@ use super::records::read_at;
 use core::mem::offset_of;
 use std::fs::File;
 use std::io;
+use std::sync::atomic::{Ordering::Acquire, fence};
 use waitword_record::format::{
     CELLS, Cell, HELD_TO_READ, MOST_HELD, MOST_THREADS, Object, PAGE, RING_BYTES, Ring,
 };
@@ -169,7 +170,11 @@ impl Rings {
         let is_new = written != seen.until;
         if is_new {
             let from = flushed.max(seen.until);
+            // The head, the cells, the head again, in this order: the other side has a Release for
+            // each of the two fences.
+            fence(Acquire);
             let cells = copy(file, place + HEAD as u64, from, written)?;
+            fence(Acquire);
             if read_at(file, &mut bytes, place)? < HEAD {
                 return Ok(false);
             }

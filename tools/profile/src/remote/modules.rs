@@ -6,7 +6,10 @@
 
 use super::memory::Memory;
 use crate::read::Mapping;
-use framehop::x86_64::{CacheX86_64, UnwinderX86_64};
+#[cfg(target_arch = "aarch64")]
+use framehop::aarch64::{CacheAarch64 as Cache, UnwinderAarch64 as Unwinder};
+#[cfg(target_arch = "x86_64")]
+use framehop::x86_64::{CacheX86_64 as Cache, UnwinderX86_64 as Unwinder};
 use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
 use object::LittleEndian as LE;
 use object::elf::{FileHeader64, PF_X, PT_GNU_EH_FRAME, PT_LOAD, ProgramHeader64};
@@ -24,15 +27,15 @@ const RELATIVE_TO_ITSELF: u8 = 0x1b;
 
 /// What the unwinder knows.
 pub(super) struct Modules {
-    pub(super) unwinder: UnwinderX86_64<Vec<u8>>,
-    pub(super) cache: CacheX86_64,
+    pub(super) unwinder: Unwinder<Vec<u8>>,
+    pub(super) cache: Cache,
     /// The executable addresses.
     pub(super) code: Vec<(u64, u64)>,
 }
 
 impl Modules {
     pub(super) fn read(memory: &Memory, mappings: &[(Mapping, bool)]) -> Self {
-        let mut unwinder = UnwinderX86_64::new();
+        let mut unwinder = Unwinder::new();
         let mut left = MOST_BYTES_IN_ALL;
         for (first, _) in mappings.iter().filter(|(mapping, _)| mapping.offset == 0) {
             let name = first.file.to_string_lossy();
@@ -45,7 +48,7 @@ impl Modules {
         }
         let code = mappings.iter().filter(|(_, is_executable)| *is_executable);
         let code = code.map(|(mapping, _)| (mapping.start, mapping.end)).collect();
-        Self { unwinder, cache: CacheX86_64::new(), code }
+        Self { unwinder, cache: Cache::new(), code }
     }
 }
 

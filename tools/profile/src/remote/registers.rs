@@ -4,7 +4,8 @@
 //! ptrace, which wakes the thread in the kernel. Most calls then begin again, unseen by the thread,
 //! but some return EINTR. So a thread is stopped only if it sleeps in a call of the first kind. It
 //! can leave that call just before it is stopped, and be in one of the second kind; then it is told
-//! to begin again (with its whole timeout, if there is one).
+//! to begin again (with its whole timeout, if there is one). On AArch64 it cannot be told that: the
+//! kernel has put the result in the place of the first argument. There such a call returns EINTR.
 //!
 //! # The kernel's side
 //!
@@ -19,6 +20,7 @@
 
 use super::threads::{Call, Thread};
 use core::time::Duration;
+use libc::user_regs_struct;
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
@@ -27,15 +29,29 @@ use std::time::Instant;
 
 /// How long a thread may take to stop.
 const LIMIT: Duration = Duration::from_millis(50);
-/// The kernel's number for a call that is to begin again whatever signal there is.
-const BEGIN_AGAIN: i64 = -513;
-
 /// Where a stopped thread is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Registers {
     pub(super) sp: u64,
     pub(super) pc: u64,
     pub(super) bp: u64,
+    /// Where the function returns to, if it has not saved that.
+    #[cfg(target_arch = "aarch64")]
+    pub(super) link: u64,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Registers {
+    fn of(all: &user_regs_struct) -> Self {
+        Self { sp: all.rsp, pc: all.rip, bp: all.rbp }
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+impl Registers {
+    fn of(all: &user_regs_struct) -> Self {
+        Self { sp: all.sp, pc: all.pc, bp: all.regs[29], link: all.regs[30] }
+    }
 }
 
 /// Whether the thread sleeps in a call that begins again by itself.
@@ -52,7 +68,9 @@ pub(super) fn may_stop(thread: &Thread) -> bool {
             [libc::FUTEX_WAIT, libc::FUTEX_WAIT_BITSET, libc::FUTEX_LOCK_PI, LOCK_PI2]
                 .contains(&operation)
         }
-        libc::SYS_clock_nanosleep | libc::SYS_nanosleep | libc::SYS_pause => true,
+        libc::SYS_clock_nanosleep | libc::SYS_nanosleep => true,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_pause => true,
         libc::SYS_wait4 | libc::SYS_waitid => true,
         // One with a timeout that has begun again.
         libc::SYS_restart_syscall => true,
@@ -84,16 +102,29 @@ fn stop(pid: u32, tid: u32) -> Option<Registers> {
             _ => break false,
         }
     };
-    let mut registers = ptrace::getregs(thread).ok()?;
-    let found = Registers { sp: registers.rsp, pc: registers.rip, bp: registers.rbp };
+    let registers = ptrace::getregs(thread).ok()?;
     // Before a signal, the call must return: it may be what the signal is for.
-    if is_ours && was_interrupted_by_us(pid, tid, registers.orig_rax, registers.rax) {
-        registers.rax = BEGIN_AGAIN as u64;
-        let _ = ptrace::setregs(thread, registers);
+    if is_ours {
+        begin_again(pid, tid, registers);
     }
     // The end of this thread lets go of the other one.
-    Some(found)
+    Some(Registers::of(&registers))
 }
+
+/// If the stopped thread's call returns EINTR because of the stop, it begins again instead.
+#[cfg(target_arch = "x86_64")]
+fn begin_again(pid: u32, tid: u32, mut registers: user_regs_struct) {
+    /// The kernel's number for a call that is to begin again whatever signal there is.
+    const BEGIN_AGAIN: i64 = -513;
+    if was_interrupted_by_us(pid, tid, registers.orig_rax, registers.rax) {
+        registers.rax = BEGIN_AGAIN as u64;
+        let _ = ptrace::setregs(Pid::from_raw(tid as i32), registers);
+    }
+}
+
+/// The first argument of the call is gone: it returns EINTR.
+#[cfg(target_arch = "aarch64")]
+fn begin_again(_: u32, _: u32, _: user_regs_struct) {}
 
 /// Returns when this child has ended, or is none of this process's. Its status stays for `wait`.
 pub(super) fn wait_for_end(pid: u32) {
@@ -118,6 +149,7 @@ fn is_stopped(pid: u32) -> bool {
 
 /// Whether a call that does not begin again by itself returns EINTR because of the stop: it can
 /// begin again without harm, and there is no signal that it could return for.
+#[cfg(target_arch = "x86_64")]
 fn was_interrupted_by_us(pid: u32, tid: u32, call: u64, result: u64) -> bool {
     let can_begin_again = [
         libc::SYS_epoll_wait,
@@ -139,6 +171,7 @@ fn was_interrupted_by_us(pid: u32, tid: u32, call: u64, result: u64) -> bool {
 }
 
 /// Whether a signal waits to be handled.
+#[cfg(target_arch = "x86_64")]
 fn has_signal(pid: u32, tid: u32) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{pid}/task/{tid}/status"));
     let status = status.unwrap_or_default();

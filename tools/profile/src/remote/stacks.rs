@@ -5,12 +5,15 @@ use super::modules::Modules;
 use super::registers::Registers;
 use super::threads::{Call, Thread};
 use framehop::Unwinder as _;
+#[cfg(target_arch = "aarch64")]
+use framehop::aarch64::UnwindRegsAarch64;
+#[cfg(target_arch = "x86_64")]
 use framehop::x86_64::UnwindRegsX86_64;
 use std::collections::HashMap;
 use waitword_record::format::MOST_FRAMES;
 
 const PAGE: u64 = 4096;
-/// No address of a stack: a function that needs the frame pointer ends the stack.
+/// No address of a stack or of code: a function that needs the register ends the stack.
 const UNKNOWN: u64 = 8;
 
 /// The return addresses of a thread, the innermost first.
@@ -29,9 +32,15 @@ pub(super) fn unwind(
     thread: &Thread,
     registers: Option<Registers>,
 ) -> Stack {
-    let (sp, pc, bp) = match (registers, thread.call) {
-        (Some(Registers { sp, pc, bp }), _) => (sp, pc, bp),
-        (None, Call::In { sp, pc, .. } | Call::Outside { sp, pc }) => (sp, pc, UNKNOWN),
+    let registers = match (registers, thread.call) {
+        (Some(registers), _) => registers,
+        (None, Call::In { sp, pc, .. } | Call::Outside { sp, pc }) => Registers {
+            sp,
+            pc,
+            bp: UNKNOWN,
+            #[cfg(target_arch = "aarch64")]
+            link: UNKNOWN,
+        },
         (None, Call::Running) => return Stack::default(),
     };
     let mut pages: HashMap<u64, Option<Vec<u8>>> = HashMap::new();
@@ -45,7 +54,7 @@ pub(super) fn unwind(
         bytes.and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes).ok_or(())
     };
     let is_code = |address: u64| modules.code.iter().any(|(a, b)| (*a..*b).contains(&address));
-    let registers = UnwindRegsX86_64::new(pc, sp, bp);
+    let (pc, registers) = (registers.pc, for_unwinder(registers));
     let mut frames = modules.unwinder.iter_frames(pc, registers, &mut modules.cache, &mut word);
     let mut stack = Stack::default();
     while stack.frames.len() < MOST_FRAMES {
@@ -61,4 +70,14 @@ pub(super) fn unwind(
         }
     }
     stack
+}
+
+#[cfg(target_arch = "x86_64")]
+fn for_unwinder(Registers { sp, pc, bp }: Registers) -> UnwindRegsX86_64 {
+    UnwindRegsX86_64::new(pc, sp, bp)
+}
+
+#[cfg(target_arch = "aarch64")]
+fn for_unwinder(Registers { sp, bp, link, .. }: Registers) -> UnwindRegsAarch64 {
+    UnwindRegsAarch64::new(link, sp, bp)
 }

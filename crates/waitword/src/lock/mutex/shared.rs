@@ -263,10 +263,7 @@ mod tests {
     #[test]
     fn a_real_time_thread_does_not_wait_for_a_reservation() {
         let test = || {
-            let parameter = libc::sched_param { sched_priority: 1 };
-            // SAFETY: the pointer is to a whole `sched_param`, which the call only reads; 0 is the
-            // calling thread.
-            if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) } != 0 {
+            if !waitword_testkit::thread::set_policy(libc::SCHED_FIFO, 1) {
                 eprintln!("SKIPPED: SCHED_FIFO is not permitted here");
                 return;
             }

@@ -72,9 +72,7 @@ fn run_on(cpus: &[usize]) {
 
 /// Makes the calling thread a SCHED_FIFO thread.
 fn set_priority(priority: i32) -> bool {
-    let parameter = libc::sched_param { sched_priority: priority };
-    // SAFETY: a complete `sched_param`, for the calling thread.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) == 0 }
+    waitword_testkit::thread::set_policy(libc::SCHED_FIFO, priority)
 }
 
 /// Moves the calling thread to the test's CPU. Call it after `set_priority`: a real-time thread may

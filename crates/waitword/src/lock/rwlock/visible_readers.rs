@@ -79,7 +79,7 @@
 
 use super::slot_table::{AWAITED, FREE, Key, Line, Place, bias_of, slots_in_use};
 use super::word;
-use crate::atomic::{AtomicU64, Ordering, full_fence};
+use crate::atomic::{AtomicU64, Ordering, full_fence, full_fence_after_rmw};
 use crate::futex::private::{wait, wake};
 use crate::lock::key_of;
 use crate::park::spin::Spin;
@@ -106,16 +106,6 @@ pub(super) fn free_number() -> Option<u32> {
         })
 }
 
-/// A full fence after a read-modify-write.
-#[inline(always)]
-fn fence_after_rmw() {
-    // On x86-64 the locked instruction is a full fence already. Only the compiler needs one.
-    #[cfg(all(not(loom), target_arch = "x86_64"))]
-    core::sync::atomic::compiler_fence(Ordering::SeqCst);
-    #[cfg(not(all(not(loom), target_arch = "x86_64")))]
-    full_fence();
-}
-
 /// A slot in which the calling thread has published a lock.
 #[must_use]
 pub(super) struct Published {
@@ -140,7 +130,7 @@ pub(super) fn publish(key: Key) -> Option<Published> {
     let place = Place::mine();
     let (slot, mark) = (place.slot(key), place.mark(key));
     let slot = if put(slot, mark) { slot } else { publish_elsewhere(place.line, mark)? };
-    fence_after_rmw();
+    full_fence_after_rmw();
     Some(Published { slot, mark })
 }
 
@@ -152,7 +142,7 @@ pub(super) fn publish_at_once(key: Key) -> Option<Published> {
     if !put(slot, mark) {
         return None;
     }
-    fence_after_rmw();
+    full_fence_after_rmw();
     Some(Published { slot, mark })
 }
 
