@@ -20,6 +20,15 @@ pub(crate) fn commit(root: &Path) -> Option<String> {
     archived.as_deref().and_then(short).or_else(|| short(&checked_out(root)?))
 }
 
+/// The commit from which cargo packed the package in this directory, without its date: cargo does
+/// not note that. `None` if the package contains changes that were not committed.
+pub(crate) fn packed(package: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(package.join(".cargo_vcs_info.json")).ok()?;
+    let (_, rest) = text.split_once("\"sha1\": \"")?;
+    let is_changed = text.contains("\"dirty\": true");
+    if is_changed { None } else { rest.get(..DIGITS).map(str::to_owned) }
+}
+
 /// The files that change when the commit does. All of them exist: cargo takes a missing file for a
 /// change.
 pub(crate) fn files(root: &Path) -> Vec<PathBuf> {

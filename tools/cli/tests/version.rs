@@ -3,7 +3,7 @@
 #[path = "../build/commit.rs"]
 mod commit;
 
-use commit::{FILE, commit, files};
+use commit::{FILE, commit, files, packed};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -114,4 +114,24 @@ fn a_repository_around_the_source_is_not_taken_for_ours() {
     let empty = tempfile::tempdir().unwrap();
     assert_eq!(commit(empty.path()), None);
     assert!(files(empty.path()).is_empty());
+}
+
+#[test]
+fn packed_by_cargo() {
+    let place = tempfile::tempdir().unwrap();
+    let note = place.path().join(".cargo_vcs_info.json");
+    assert_eq!(packed(place.path()), None);
+    // As cargo writes it.
+    let text = |more: &str| {
+        let hash = &COMMIT[..40];
+        format!(
+            "{{\n  \"git\": {{\n    \"sha1\": \"{hash}\"{more}\n  }},\n  \"path_in_vcs\": \"\"\n}}"
+        )
+    };
+    fs::write(&note, text("")).unwrap();
+    assert_eq!(packed(place.path()).as_deref(), Some("0123456789ab"));
+    fs::write(&note, text(",\n    \"dirty\": true")).unwrap();
+    assert_eq!(packed(place.path()), None);
+    fs::write(&note, "{}").unwrap();
+    assert_eq!(packed(place.path()), None);
 }
