@@ -16,6 +16,8 @@ Builds the C libraries (cargo, release profile) and installs
     PREFIX/include/waitword.h
     PREFIX/include/waitword.hpp, and its parts in PREFIX/include/waitword/
     PREFIX/share/man/man3/ww_*.3, PREFIX/share/man/man7/waitword.7 (which needs python3)
+    PREFIX/share/waitword/gdb/, and LIBDIR/libwaitword.so.VERSION-gdb.py, by which gdb finds it;
+        if PREFIX is /usr, that is below /usr/share/gdb/auto-load, where gdb trusts it
 
   --prefix DIR    the installation prefix, an absolute path (default: $PREFIX, or /usr/local)
   --libdir DIR    the directory of the libraries, an absolute path (default: PREFIX/lib)
@@ -72,6 +74,9 @@ libdir=${libdir%/}
 lib=$destdir$libdir
 include=$destdir$prefix/include
 man=$destdir$prefix/share/man
+gdb=$destdir$prefix/share/waitword/gdb
+autoload=$lib
+[[ $prefix != /usr ]] || autoload=$destdir/usr/share/gdb/auto-load$libdir
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
 package=$root/crates/waitword-c
@@ -91,7 +96,11 @@ if [[ $action == uninstall ]]; then
         "$lib/pkgconfig/waitword.pc" "$lib/cmake/waitword/waitword-config.cmake"
         "$lib/cmake/waitword/waitword-config-version.cmake"
         "$include/waitword.h" "$include/waitword.hpp" "${pages[@]/#/"$man/"}"
+        "$gdb/waitword-gdb.py" "$autoload"/libwaitword.so.*-gdb.py
     )
+    for part in "$root"/tools/gdb/waitword_gdb/*.py; do
+        found+=("$gdb/waitword_gdb/${part##*/}")
+    done
     # Also the library of a version that this one has replaced.
     for file in "$lib"/libwaitword.so.*; do
         [[ ! $file =~ \.so(\.[0-9]+)+$ ]] || found+=("$file")
@@ -104,8 +113,11 @@ if [[ $action == uninstall ]]; then
         rm -- "$file" || fail "cannot remove $file"
         printf 'removed %s\n' "$file"
     done
+    # What Python has compiled for gdb.
+    rm -rf -- "$gdb/waitword_gdb/__pycache__"
     # Unless they contain other files. The other directories may have been there before.
-    for directory in "$include/waitword" "$lib/cmake/waitword"; do
+    for directory in "$include/waitword" "$lib/cmake/waitword" "$gdb/waitword_gdb" "$gdb" \
+        "${gdb%/gdb}"; do
         [[ ! -d $directory ]] || rmdir -- "$directory" 2>/dev/null || true
     done
     exit 0
@@ -153,6 +165,12 @@ ln -sf -- "libwaitword.so.$major" "$lib/libwaitword.so"
 install -C -m 0644 -- "$built/libwaitword.a" "$lib/libwaitword.a"
 install -C -m 0644 -- "$package/include/waitword.h" "$package/include/waitword.hpp" "$include"
 install -C -m 0644 -- "$package"/include/waitword/*.hpp "$include/waitword"
+
+install -d -- "$gdb/waitword_gdb" "$autoload"
+install -C -m 0644 -- "$root"/tools/gdb/waitword_gdb/*.py "$gdb/waitword_gdb"
+install -C -m 0644 -- "$root/tools/gdb/waitword-gdb.py" "$gdb"
+# gdb looks for the name of the library's file, not of the links to it.
+install -C -m 0644 -- "$root/tools/gdb/waitword-gdb.py" "$autoload/libwaitword.so.$version-gdb.py"
 
 # fill_in TEMPLATE FILE: installs a template with its @NAMES@ replaced.
 fill_in() {

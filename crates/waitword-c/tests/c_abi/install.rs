@@ -44,8 +44,16 @@ fn expected_files(libdir: &str) -> BTreeSet<String> {
         format!("{libdir}/pkgconfig/waitword.pc"),
         format!("{libdir}/cmake/waitword/waitword-config.cmake"),
         format!("{libdir}/cmake/waitword/waitword-config-version.cmake"),
+        format!("{libdir}/libwaitword.so.{VERSION}-gdb.py"),
+        "share/waitword/gdb/waitword-gdb.py".to_owned(),
     ]);
     files.extend(parts);
+    let printers = std::fs::read_dir(package().join("../../tools/gdb/waitword_gdb"))
+        .expect("the parts of what gdb loads")
+        .map(|part| part.expect("readable").file_name().into_string().expect("text"))
+        .filter(|part| part.ends_with(".py"))
+        .map(|part| format!("share/waitword/gdb/waitword_gdb/{part}"));
+    files.extend(printers);
     if is_installed("python3", "the manual pages") {
         let mut list = Command::new(package().join("../../scripts/man-pages"));
         let pages = watchdog::run(list.arg("--list"), watchdog::PROGRAM);
@@ -96,7 +104,12 @@ fn the_libraries_go_where_libdir_says() {
     };
     let libdir = ["--libdir", "/usr/lib/x86_64-linux-gnu"];
     watchdog::run(&mut script(&libdir), watchdog::BUILD);
-    assert_eq!(files_below(&destdir.join("usr")), expected_files("lib/x86_64-linux-gnu"));
+    let mut expected = expected_files("lib/x86_64-linux-gnu");
+    // In /usr, gdb has a directory of its own, which it trusts.
+    let beside = format!("lib/x86_64-linux-gnu/libwaitword.so.{VERSION}-gdb.py");
+    assert!(expected.remove(&beside));
+    expected.insert(format!("share/gdb/auto-load/usr/{beside}"));
+    assert_eq!(files_below(&destdir.join("usr")), expected);
     let pc = destdir.join("usr/lib/x86_64-linux-gnu/pkgconfig/waitword.pc");
     assert_eq!(
         directories(&pc),
@@ -130,6 +143,7 @@ fn uninstallation_removes_nothing_of_others() {
         "usr/lib/pkgconfig/waitword-more.pc",
         "usr/lib/cmake/waitword/own.cmake",
         "usr/share/man/man3/ww_own.3",
+        "usr/share/waitword/gdb/waitword_gdb/own.py",
     ];
     for file in others.into_iter().chain(["usr/lib/libwaitword.so.0.0.9"]) {
         std::fs::write(destdir.join(file), "").expect("writable");
