@@ -271,8 +271,8 @@ fn thread_pointer() -> Option<usize> {
     None
 }
 
-/// `rseq_slice_yield`, which the crate `syscalls` does not know yet. Its number is the same on every
-/// architecture.
+/// `rseq_slice_yield`, which the crate `syscalls` does not know yet. Its number is the same on
+/// every architecture.
 #[cold]
 fn slice_yield() {
     #[cfg(all(target_arch = "x86_64", target_pointer_width = "64"))]
