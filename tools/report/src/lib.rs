@@ -29,6 +29,7 @@
 mod anchor;
 mod any;
 mod bars;
+mod book;
 mod glance;
 mod looks;
 mod machine;
