@@ -10,8 +10,8 @@
 //! [`Event`], [`AutoEvent`], [`Latch`] and, on the standard atomics, [`AtomicWait`].
 //! [`RobustMutex`] survives the death of its holder's process, [`PiMutex`] inherits priorities, and
 //! [`CheckedMutex`] detects misuse. The mutex chooses how to wait by itself; to choose yourself,
-//! see [`MutexOptions`] and [`RwLockOptions`]. `docs/which-lock.md` in the repository helps you
-//! choose a lock.
+//! see [`MutexOptions`] and [`RwLockOptions`]. The book in the repository helps you choose a lock
+//! (`book/src/choose/which-lock.md`).
 //!
 //! ```
 //! use waitword::{Condvar, Mutex};

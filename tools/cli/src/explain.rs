@@ -16,7 +16,7 @@ Examples:
   waitword explain recording | less
       Each finding has its evidence and what to do about it; the costliest comes first.
 
-docs/profile.md has the evidence that each kind of finding needs.")]
+The book (book/src/observe/profile.md) has the evidence that each kind of finding needs.")]
 pub(crate) struct Args {
     /// The directory of a recording (`waitword profile -o`)
     #[arg(value_name = "DIR")]

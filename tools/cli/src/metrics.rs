@@ -44,7 +44,8 @@ Examples:
       go tool pprof -top 'http://127.0.0.1:9643/debug/pprof/mutex?seconds=30'
 
 With a program, the exit status is the program's. Whoever can connect sees the names of functions;
-the default address is for this machine only. docs/fleet.md lists the metrics.")]
+the default address is for this machine only. The book lists the metrics
+(book/src/observe/fleet.md).")]
 pub(crate) struct Args {
     /// Serve this process until it ends. If it does not record, it is made to, as by `waitword
     /// profile --pid`

@@ -31,6 +31,7 @@
 mod anchor;
 mod any;
 mod bars;
+mod book;
 mod glance;
 mod looks;
 mod machine;

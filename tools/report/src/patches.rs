@@ -9,7 +9,7 @@ mod rwlock;
 mod today;
 mod wanted;
 
-pub(crate) use wanted::about;
+pub(crate) use wanted::{about, claims as claims_table};
 
 use crate::published::{Published, Shown};
 use maud::{Markup, html};

@@ -9,7 +9,9 @@ mod figure;
 mod lines;
 mod marks;
 mod panels;
+mod scatter;
 
 pub(crate) use figure::{Caption, Figure, keys};
 pub(crate) use lines::{Line, Lines, Point};
 pub(crate) use panels::{Mark, Panel, Panels, Row};
+pub(crate) use scatter::{Dot, Scatter};

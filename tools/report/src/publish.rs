@@ -16,6 +16,7 @@ use crate::markdown::{chapters, introduction, random_loads};
 use crate::number::{figure, interval, ratio_told};
 use crate::table::{Cell, Table};
 use crate::{any, machine};
+use std::path::{Path, PathBuf};
 use waitword_bench::any::AnyReport;
 use waitword_bench::glance::{Entry, Row, glances, of_futexes, of_locks};
 use waitword_bench::locks::marked;
@@ -57,9 +58,37 @@ const END: &str = "<!-- results: end -->";
 const NOTHING: &str = "Nothing was measured.\n";
 
 impl Results {
+    /// The reports in a directory, which `--json` wrote.
+    ///
+    /// # Errors
+    /// A file cannot be read, is no report, or was measured despite other load.
+    pub fn read(from: &Path) -> Result<Self, String> {
+        let mut results = Self::default();
+        for path in reports(from)? {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let file = format!("results/{name}");
+            let failed = |error: String| format!("{}: {error}", path.display());
+            let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
+            let json: serde_json::Value =
+                serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
+            if json.get("cells").is_some() {
+                let report = AnyReport::of(json).map_err(failed)?;
+                results.any.push(Any { file, report });
+            } else {
+                let report = Report::read(&path)?;
+                let cases = report.workloads.iter().flat_map(|workload| &workload.cases);
+                if cases.into_iter().any(|case| case.disturbed > 0) {
+                    return Err(failed("it was measured despite other load".to_owned()));
+                }
+                results.runs.push(Run { file, report });
+            }
+        }
+        Ok(results)
+    }
+
     /// All workloads as one report. If two files have the same case of a workload, the first one
     /// counts. `None` if there are no reports.
-    fn merged(&self) -> Option<Report> {
+    pub(crate) fn merged(&self) -> Option<Report> {
         let mut all = self.runs.first()?.report.clone();
         all.workloads.clear();
         self.runs.iter().for_each(|run| add(&mut all, &run.report));
@@ -126,7 +155,11 @@ impl Results {
         Ok(filled + rest)
     }
 
-    fn block(&self, name: &str, root: &str) -> Result<String, String> {
+    /// The text between the marks of this name.
+    ///
+    /// # Errors
+    /// There are no such results.
+    pub fn block(&self, name: &str, root: &str) -> Result<String, String> {
         let text = match name {
             "any" => {
                 return Ok(
@@ -206,6 +239,20 @@ impl Results {
     }
 }
 
+/// The JSON files in a directory, sorted by name.
+fn reports(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let failed = |error: std::io::Error| format!("cannot read {}: {error}", directory.display());
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|ending| ending == "json") {
+            all.push(path);
+        }
+    }
+    all.sort();
+    Ok(all)
+}
+
 /// The workloads that no stored report contains, with the command that measures them.
 fn not_measured(all: &Report) -> String {
     let names: Vec<&str> = workloads()
@@ -238,7 +285,7 @@ fn add(all: &mut Report, report: &Report) {
 }
 
 /// The command, the commit, the machine and the versions that a table comes from.
-fn source(
+pub(crate) fn source(
     root: &str,
     file: &str,
     origin: &Origin,

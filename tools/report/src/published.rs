@@ -19,14 +19,14 @@ pub(crate) struct Published {
 /// One mail: its author and year, its machine, and its table.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Mail<Row> {
-    mail: String,
+    pub(crate) mail: String,
     /// Not every mail states it.
-    machine: Option<String>,
-    unit: String,
+    pub(crate) machine: Option<String>,
+    pub(crate) unit: String,
     #[serde(default)]
     columns: Vec<String>,
     pub(crate) rows: Vec<Row>,
-    note: Option<String>,
+    pub(crate) note: Option<String>,
     /// Further claims in the mail's text: the subject, the figure, and its unit.
     #[serde(default)]
     pub(crate) claims: Vec<(String, f64, String)>,
@@ -34,15 +34,15 @@ pub(crate) struct Mail<Row> {
 
 /// The program, the variant, and a figure for each column; `None` for a run that did not finish.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Grouped(String, String, Vec<Option<f64>>);
+pub(crate) struct Grouped(pub(crate) String, pub(crate) String, pub(crate) Vec<Option<f64>>);
 
 /// The call, the variant, and its cycles.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Call(String, String, f64);
+pub(crate) struct Call(pub(crate) String, pub(crate) String, pub(crate) f64);
 
 /// The number of threads, the old lock's time, the new lock's time, and the gain in percent.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Threads(pub(crate) u32, f64, f64, f64);
+pub(crate) struct Threads(pub(crate) u32, pub(crate) f64, pub(crate) f64, pub(crate) f64);
 
 /// A mail as it is shown: its source, table and note.
 pub(crate) struct Shown {

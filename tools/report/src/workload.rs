@@ -1,7 +1,7 @@
 //! A workload: curves over the number of threads, and each case with its plots and its table.
 
 mod case;
-mod curves;
+pub(crate) mod curves;
 mod plots;
 mod programs;
 

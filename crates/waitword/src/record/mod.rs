@@ -1,5 +1,6 @@
 //! Records why the threads of this process wait for the locks of this crate: which thread kept
-//! each, where, and what it did meanwhile. The command `waitword` shows it (`docs/profile.md`).
+//! each, where, and what it did meanwhile. The command `waitword` shows it
+//! (`book/src/observe/profile.md`).
 //!
 //! With the cargo feature `record`, which is off by default. A recording begins
 //!

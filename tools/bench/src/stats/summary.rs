@@ -41,6 +41,13 @@ impl Summary {
         };
         Some(Self { median, min, max })
     }
+
+    /// The same in another unit.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Self {
+        let Self { median, min, max } = self;
+        Self { median: median * factor, min: min * factor, max: max * factor }
+    }
 }
 
 /// The median of some values.

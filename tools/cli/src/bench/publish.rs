@@ -3,9 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use waitword_bench::any::AnyReport;
-use waitword_bench::report::Report;
-use waitword_report::{Any, Results, Run};
+use waitword_report::Results;
 
 /// The arguments of `waitword bench publish`.
 #[derive(Debug, clap::Args)]
@@ -47,7 +45,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
 
 /// Returns the files that did not match the reports. Writes them, unless `--check` is given.
 fn publish(args: &Args) -> Result<Vec<PathBuf>, String> {
-    let results = read(&args.from)?;
+    let results = Results::read(&args.from)?;
     let mut differing = Vec::new();
     for file in texts(&args.to)? {
         // RESULTS.md need not exist yet.
@@ -79,45 +77,21 @@ const RESULTS: &str = "RESULTS.md";
 
 /// RESULTS.md, README.md, and the Markdown files in docs.
 fn texts(to: &Path) -> Result<Vec<PathBuf>, String> {
-    let mut all = files(&to.join("docs"), "md")?;
+    let mut all = pages(&to.join("docs"))?;
     all.splice(0..0, [to.join(RESULTS), to.join("README.md")]);
     Ok(all)
 }
 
-/// The files in a directory with this extension, sorted by name.
-fn files(directory: &Path, ending: &str) -> Result<Vec<PathBuf>, String> {
+/// The Markdown files in a directory, sorted by name.
+fn pages(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let failed = |error: std::io::Error| format!("cannot read {}: {error}", directory.display());
     let mut all = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|of| of == ending) {
+        if path.extension().is_some_and(|ending| ending == "md") {
             all.push(path);
         }
     }
     all.sort();
     Ok(all)
-}
-
-fn read(from: &Path) -> Result<Results, String> {
-    let mut results = Results::default();
-    for path in files(from, "json")? {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let file = format!("results/{name}");
-        let failed = |error: String| format!("{}: {error}", path.display());
-        let text = std::fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
-        let json: serde_json::Value =
-            serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?;
-        if json.get("cells").is_some() {
-            let report = AnyReport::of(json).map_err(failed)?;
-            results.any.push(Any { file, report });
-        } else {
-            let report = Report::read(&path)?;
-            let cases = report.workloads.iter().flat_map(|workload| &workload.cases);
-            if cases.into_iter().any(|case| case.disturbed > 0) {
-                return Err(failed("it was measured despite other load".to_owned()));
-            }
-            results.runs.push(Run { file, report });
-        }
-    }
-    Ok(results)
 }

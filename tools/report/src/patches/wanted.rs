@@ -157,7 +157,7 @@ fn throughput(report: &Report) -> Vec<Column<'_>> {
 }
 
 /// The claims about the throughput-optimized futexes, and today's gain of TO over wait-wake.
-pub(super) fn claims(claims: &[(String, f64, String)], report: &Report) -> Table {
+pub(crate) fn claims(claims: &[(String, f64, String)], report: &Report) -> Table {
     let mut table = Table::new(&["what", "published", "today, TO/WW", INTERVAL, "case"]);
     for (what, published, unit) in claims {
         let text = Cell::text(what);

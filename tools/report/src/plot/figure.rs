@@ -50,7 +50,7 @@ fn key(name: &str, look: Look) -> Markup {
     html! {
         li data-key=(look.number) class=[look.is_ours.then_some("ours")] {
             svg.key viewBox="0 0 72 24" aria-hidden="true" {
-                use href=(format!("#key-{}", look.number));
+                use href=(format!("#key-{}", look.number)) {}
             }
             (name)
         }

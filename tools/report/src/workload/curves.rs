@@ -10,7 +10,7 @@ use waitword_bench::harness::Better;
 use waitword_bench::report::CaseReport;
 
 /// A plot for each kind of cases that was measured with two or more numbers of threads.
-pub(super) fn of(cases: &[CaseReport]) -> Vec<Lines> {
+pub(crate) fn of(cases: &[CaseReport]) -> Vec<Lines> {
     let mut kinds: Vec<(String, Vec<(f64, &CaseReport)>)> = Vec::new();
     for case in cases {
         let Some((threads, kind)) = threads_and_kind(&case.name) else {
