@@ -7,9 +7,9 @@ print types::STURDY
 print types::SETTINGS
 print types::LAZY
 # RobustAccess
-python gdb.execute("frame function types::inside", to_string=True)
+frame function types::inside
 print *robust_access
-python gdb.execute("frame function types::main", to_string=True)
+frame function types::main
 # Mutex FairMutex ReentrantMutex CheckedMutex FallibleMutex PiMutex RwLock RobustMutex
 print mutex
 print fair_mutex
