@@ -7,7 +7,7 @@
 ww_mutex_t queue_lock = WW_MUTEX_INITIALIZER;
 ww_mutex_t log_lock = WW_RECURSIVE_MUTEX_INITIALIZER;
 ww_cond_t filled = WW_COND_INITIALIZER;
-ww_mutex_t job_lock = WW_MUTEX_INITIALIZER;
+ww_mutex_t jobs = WW_MUTEX_INITIALIZER;
 ww_robust_mutex_t journal = WW_ROBUST_MUTEX_INITIALIZER;
 uint32_t reply = 0;
 
@@ -25,8 +25,8 @@ static void writer(void) { ww_robust_mutex_lock(&journal); }
 
 static void worker(void)
 {
-    ww_mutex_lock(&job_lock);
-    ww_cond_wait(&filled, &job_lock);
+    ww_mutex_lock(&jobs);
+    ww_cond_wait(&filled, &jobs);
 }
 
 int main(int arguments, char *argument[])
