@@ -20,9 +20,9 @@
 //! interrupted continues, and none delivers, since all of them find `inside` set.
 //!
 //! A thread inside a bucket also asks for a time slice extension, where there are any
-//! (`sys/time_slice.rs`). What it has to do for that at both ends of a section is in the word that
-//! counts the notes. So a thread without extensions pays for one look at that word when it enters,
-//! and for none when it leaves.
+//! (`sys/time_slice.rs`). A process without them pays for one look at a flag when a thread enters,
+//! and for nothing when it leaves: whether there is a request to end is in the word that counts the
+//! notes.
 
 use super::key::Key;
 use crate::atomic::thread_static;
@@ -47,20 +47,24 @@ pub(super) enum Note {
 
 const ROOM: usize = 8;
 
-/// The bits of `State::left` above the number of notes. The thread does not know yet whether it can
-/// extend its time slice.
-const UNASKED: usize = 1 << (usize::BITS - 1);
-/// It can.
-const EXTENDS: usize = 1 << (usize::BITS - 2);
-/// It has asked in this section.
-const REQUESTED: usize = 1 << (usize::BITS - 3);
+/// In `State::left`, above the number of notes: the thread has asked for an extension in this
+/// section.
+const REQUESTED: usize = 1 << (usize::BITS - 1);
 /// The number of notes.
 const NOTES: usize = REQUESTED - 1;
 
+/// Whether threads of this process may have time slice extensions. Relaxed: a thread that does not
+/// see it yet asks for none.
+static EXTENSIONS: AtomicBool = AtomicBool::new(false);
+
+/// Decides whether threads ask for time slice extensions from now on. Called for the first table.
+pub(super) fn decide_on_extensions() {
+    EXTENSIONS.store(time_slice::is_possible(), Relaxed);
+}
+
 struct State {
     inside: AtomicBool,
-    /// The number of notes left; more than `ROOM` means that some found no room. And the bits
-    /// above.
+    /// The number of notes left; more than `ROOM` means that some found no room. And `REQUESTED`.
     left: AtomicUsize,
     notes: [Cell<Note>; ROOM],
 }
@@ -70,7 +74,7 @@ thread_static! {
     static STATE: State = const {
         State {
             inside: AtomicBool::new(false),
-            left: AtomicUsize::new(if cfg!(loom) { 0 } else { UNASKED }),
+            left: AtomicUsize::new(0),
             notes: [const { Cell::new(Note::WakeAll) }; ROOM],
         }
     };
@@ -82,7 +86,7 @@ pub(super) fn enter() {
     STATE.with(|state| {
         debug_assert!(!state.inside.load(Relaxed), "sections do not nest");
         state.inside.store(true, Relaxed);
-        if state.left.load(Relaxed) != 0 {
+        if EXTENSIONS.load(Relaxed) {
             begin_extension(state);
         }
     });
@@ -92,14 +96,8 @@ pub(super) fn enter() {
 /// Asks for a time slice extension, if the thread can.
 #[cold]
 fn begin_extension(state: &State) {
-    // Atomic steps, here and below: a handler may leave a note at any time.
-    if state.left.load(Relaxed) & UNASKED != 0 {
-        if time_slice::is_available() {
-            state.left.fetch_or(EXTENDS, Relaxed);
-        }
-        state.left.fetch_and(!UNASKED, Relaxed);
-    }
-    if state.left.load(Relaxed) & EXTENDS != 0 && time_slice::request() {
+    if time_slice::request() {
+        // One step, here and below: a handler may leave a note at any time.
         state.left.fetch_or(REQUESTED, Relaxed);
     }
 }

@@ -110,6 +110,7 @@ impl WaiterTable {
 
     #[cold]
     fn make_first_table(&self) -> &Table {
+        super::inside::decide_on_extensions();
         let wanted = sys::env::number(c"WAITWORD_BUCKETS").map_or(0, |wanted| wanted as usize);
         let buckets = self.least_buckets.load(Ordering::Relaxed).max(wanted).max(FIRST_BUCKETS);
         let nodes = self.described_nodes();

@@ -193,12 +193,15 @@ fn look_up() -> Option<&'static Area> {
     found.map(|area| unsafe { area.as_ref() })
 }
 
+/// Whether a thread of this process may find that it can extend its time slice. Makes no system
+/// call.
+pub(crate) fn is_possible() -> bool {
+    !cfg!(loom) && rseq::registered_size() > ORIGINAL_SIZE && is_wanted()
+}
+
 /// Finds the calling thread's area, and enables extensions for the thread.
 fn find() -> Option<NonNull<Area>> {
-    if cfg!(loom) || rseq::registered_size() <= ORIGINAL_SIZE {
-        return None;
-    }
-    if !is_wanted() {
+    if !is_possible() {
         return None;
     }
     let address = thread_pointer()?.wrapping_add_signed(rseq::offset()?);
