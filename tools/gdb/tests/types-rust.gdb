@@ -105,10 +105,11 @@ print errors
 # BarrierWaitResult WaitTimeoutResult
 print barrier_result
 print wait_result
-# Support Kernel Rseq: of this machine, so only the types
+# Support Kernel Rseq Extension: of this machine, so only the types
 print support
 whatis kernel
 whatis rseq
+whatis extension
 # Snapshot Waiter, and the counts, which differ
 print snapshot
 print waiter

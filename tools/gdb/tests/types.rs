@@ -148,6 +148,7 @@ fn main() {
     let support = probe::Support::Yes;
     let kernel = probe::kernel();
     let rseq = probe::rseq();
+    let extension = time_slice::extend();
     let snapshot = table::Snapshot::default();
     let waiter = table::Waiter::default();
     let counts = stats::snapshot();
