@@ -226,6 +226,7 @@ mod tests {
     use super::super::cycles::tests::graph;
     use super::super::recorded::{Recording, Waiting, tests::rings};
     use super::*;
+    use waitword_testkit::{sleeps, until};
 
     fn mutex_of(holder: u32) -> Option<(Object, Holders)> {
         Some((Object::Mutex, Holders::Threads(vec![holder])))
@@ -297,6 +298,8 @@ mod tests {
                 });
             }
             let [a, b, c] = [(); 3].map(|()| threads.recv().unwrap());
+            // A thread that is not asleep yet may not wait at all.
+            until(|| [a, b, c].into_iter().all(sleeps));
             let wait =
                 |object, address| Some(Waiting { object, address, since: 77, has_deadline: false });
             let ended = 1 << 23;
